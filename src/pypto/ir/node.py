@@ -1,0 +1,236 @@
+"""The machinery of IR nodes: immutable slotted classes generated from a table of field roles.
+
+Each node class states its fields once, each with a *role*; visitor, mutator, equality, hash, free variables, printer
+coverage and serialization read the resulting table (``cls.node_fields``), so no other list of fields exists.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from .span import UNKNOWN_SPAN, Span
+
+
+class Role(enum.Enum):
+    """What a field is to the node that holds it."""
+
+    DEFINITION = "definition"  # variables that the node introduces
+    USE = "use"  # children that the node reads: expressions, statements, functions
+    ATTRIBUTE = "attribute"  # plain data, types and attribute maps: compared, printed, kept
+    IGNORED = "ignored"  # spans, comments, name hints: no part of the meaning
+
+
+class Kind(enum.Enum):
+    """How a field holds its value."""
+
+    NODE = "node"
+    OPTIONAL = "optional"  # a node or None
+    LIST = "list"  # FrozenList of nodes
+    TYPE = "type"  # an ir Type
+    TYPES = "types"  # FrozenList of ir Types
+    ATTRS = "attrs"  # FrozenDict: values may hold expressions, found by type
+    VALUE = "value"  # anything compared with ==
+    OP = "op"  # compared by name
+
+
+class FieldInfo:
+    """One row of a node class's field table."""
+
+    __slots__ = ("kind", "name", "role", "setter")
+
+    def __init__(self, name: str, role: Role, kind: Kind) -> None:
+        self.name = name
+        self.role = role
+        self.kind = kind
+        self.setter: Callable[[Any, Any], None] = _unset_setter
+
+    def __repr__(self) -> str:
+        return f"FieldInfo({self.name}, {self.role.value}, {self.kind.value})"
+
+
+def _unset_setter(_node: Any, _value: Any) -> None:
+    raise AssertionError("field table used before its class was made")
+
+
+class _Marker:
+    __slots__ = ("kind", "role")
+
+    def __init__(self, role: Role, kind: Kind) -> None:
+        self.role = role
+        self.kind = kind
+
+
+def definition(kind: Kind = Kind.NODE) -> Any:
+    """A field whose variables the node introduces."""
+    return _Marker(Role.DEFINITION, kind)
+
+
+def use(kind: Kind = Kind.NODE) -> Any:
+    """A field whose nodes the node reads."""
+    return _Marker(Role.USE, kind)
+
+
+def attribute(kind: Kind = Kind.VALUE) -> Any:
+    """A field of plain data that is part of the meaning."""
+    return _Marker(Role.ATTRIBUTE, kind)
+
+
+def ignored() -> Any:
+    """A field that is no part of the meaning."""
+    return _Marker(Role.IGNORED, Kind.VALUE)
+
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class FrozenList(list[T]):
+    """A list that refuses to change: what list-valued node properties return."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise TypeError("IR nodes are immutable: this list is read-only; copy it with list(...)")
+
+    append = extend = insert = pop = remove = clear = sort = reverse = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenList, (list(self),)
+
+
+class FrozenDict(dict[K, V]):
+    """A dict that refuses to change: what dict-valued node properties return."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise TypeError("IR nodes are immutable: this dict is read-only; copy it with dict(...)")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
+    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
+
+
+EMPTY_LIST: FrozenList[Any] = FrozenList()
+EMPTY_DICT: FrozenDict[Any, Any] = FrozenDict()
+
+
+def frozen_list(items: Iterable[T] | None) -> FrozenList[T]:
+    """``items`` copied into a read-only list (an existing one is shared)."""
+    if type(items) is FrozenList:
+        return items
+    return FrozenList(items) if items else EMPTY_LIST
+
+
+def frozen_dict(items: Mapping[K, V] | None) -> FrozenDict[K, V]:
+    """``items`` copied into a read-only dict (an existing one is shared)."""
+    if type(items) is FrozenDict:
+        return items
+    return FrozenDict(items) if items else EMPTY_DICT
+
+
+class NodeMeta(type):
+    """Builds slots, field table and constructor of a node class from its annotated markers."""
+
+    node_fields: tuple[FieldInfo, ...]
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any) -> NodeMeta:
+        own = [(key, value) for key, value in namespace.items() if isinstance(value, _Marker)]
+        for key, _ in own:
+            del namespace[key]
+        namespace["__slots__"] = (*namespace.get("__slots__", ()), *(key for key, _ in own))
+        cls = super().__new__(mcs, name, bases, namespace, **kwargs)
+        inherited = tuple(info for base in bases for info in getattr(base, "node_fields", ()))
+        fields = []
+        for key, marker in own:
+            info = FieldInfo(key, marker.role, marker.kind)
+            info.setter = cls.__dict__[key].__set__
+            fields.append(info)
+        # Subclass fields come first: their order is the order of comparison, and spans come last.
+        order = namespace.get("_field_order")
+        table = (*fields, *inherited)
+        if order is not None:
+            by_name = {info.name: info for info in table}
+            table = tuple(by_name.pop(key) for key in order) + tuple(by_name.values())
+        cls.node_fields = table
+        if "__init__" not in namespace and fields:
+            cls.__init__ = _generated_init(table, namespace.get("_init_order"))  # type: ignore[misc]
+        return cls
+
+
+def _generated_init(table: tuple[FieldInfo, ...], order: tuple[str, ...] | None) -> Callable[..., None]:
+    by_name = {info.name: info for info in table}
+    names = list(order) if order is not None else [info.name for info in table]
+    env: dict[str, Any] = {"frozen_list": frozen_list, "frozen_dict": frozen_dict, "UNKNOWN_SPAN": UNKNOWN_SPAN}
+    lines = []
+    parameters = []
+    for key in names:
+        info = by_name[key]
+        env[f"set_{key}"] = info.setter
+        value = key
+        if info.kind in (Kind.LIST, Kind.TYPES):
+            value = f"frozen_list({key})"
+        elif info.kind is Kind.ATTRS:
+            value = f"frozen_dict({key})"
+        lines.append(f"    set_{key}(self, {value})")
+        parameters.append(key)
+    source = f"def __init__(self, {', '.join(parameters)}):\n" + "\n".join(lines)
+    exec(source, env)
+    return env["__init__"]  # type: ignore[no-any-return]
+
+
+class IRNode(metaclass=NodeMeta):
+    """Base of all IR nodes: immutable, compared and hashed by identity."""
+
+    __slots__ = ("__weakref__",)
+
+    node_fields: tuple[FieldInfo, ...]
+    span: Span = ignored()
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: cannot delete {name!r}")
+
+    def same_as(self, other: object) -> bool:
+        """Identity."""
+        return self is other
+
+    def replace(self: NodeT, **changes: Any) -> NodeT:
+        """A copy with some fields changed; spans, comments and all other fields are kept.
+
+        Values must already have the stored form (``FrozenList``, ``FrozenDict``); constructors are not run.
+        """
+        new = object.__new__(type(self))
+        for info in self.node_fields:
+            name = info.name
+            info.setter(new, changes.pop(name) if name in changes else getattr(self, name))
+        if changes:
+            raise TypeError(f"{type(self).__name__} has no field {sorted(changes)[0]!r}")
+        return new
+
+    def as_python(self, prefix: str = "pl", concise: bool = False, format: bool = True) -> str:
+        """The node as DSL text; see :func:`pypto.ir.python_print`."""
+        from .printer import python_print
+
+        return python_print(self, prefix, concise, format)
+
+    def __str__(self) -> str:
+        return self.as_python()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} at {self.span}>"
+
+
+NodeT = TypeVar("NodeT", bound=IRNode)

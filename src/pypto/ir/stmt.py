@@ -1,0 +1,405 @@
+"""Statements. Bodies are single statements; several are wrapped in ``SeqStmts``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from ..diag.errors import InternalError
+from .attrs import normalize_attrs
+from .enums import ForKind, InlineLanguage, Level, Role, ScopeKind, SplitMode
+from .expr import Expr, IterArg, Var, index_const
+from .node import EMPTY_LIST, FrozenDict, FrozenList, IRNode, Kind, attribute, definition, frozen_list, use
+from .span import UNKNOWN_SPAN, Span
+
+
+class Stmt(IRNode):
+    """Base of statements. ``leading_comments`` are texts without ``#``, ignored by equality."""
+
+    __slots__ = ("_comments",)
+
+    @property
+    def leading_comments(self) -> list[str]:
+        try:
+            return list(self._comments)  # type: ignore[has-type]
+        except AttributeError:
+            return []
+
+    def replace(self, **changes: Any) -> Any:
+        new = super().replace(**changes)
+        comments = self.leading_comments
+        if comments:
+            object.__setattr__(new, "_comments", tuple(comments))
+        return new
+
+
+def attach_leading_comments(stmt: Stmt, comments: Sequence[str]) -> Stmt:
+    """Replace the comments of ``stmt`` in place and return it."""
+    if not isinstance(stmt, Stmt):
+        raise TypeError(f"attach_leading_comments expects a statement, got {type(stmt).__name__}")
+    if isinstance(stmt, SeqStmts):
+        raise ValueError("a SeqStmts cannot own comments: attach them to one of its statements")
+    object.__setattr__(stmt, "_comments", tuple(comments))
+    return stmt
+
+
+class AssignStmt(Stmt):
+    """``var = value``."""
+
+    __slots__ = ()
+    _init_order = ("var", "value", "span")
+    var: Var = definition()
+    value: Expr = use()
+
+
+class IfStmt(Stmt):
+    """A branch; with ``return_vars`` both bodies end with a yield of as many values."""
+
+    __slots__ = ()
+    condition: Expr = use()
+    then_body: Stmt = use()
+    else_body: Stmt | None = use(Kind.OPTIONAL)
+    return_vars: FrozenList[Var] = definition(Kind.LIST)
+
+
+class YieldStmt(Stmt):
+    """Gives values to the enclosing loop or branch."""
+
+    __slots__ = ()
+    value: FrozenList[Expr] = use(Kind.LIST)
+
+    def __init__(self, value: Any = None, span: Any = UNKNOWN_SPAN) -> None:
+        _init_values(self, value, span)
+
+
+class ReturnStmt(Stmt):
+    """Leaves the function with values."""
+
+    __slots__ = ()
+    value: FrozenList[Expr] = use(Kind.LIST)
+
+    def __init__(self, value: Any = None, span: Any = UNKNOWN_SPAN) -> None:
+        _init_values(self, value, span)
+
+
+def _init_values(self: Any, value: Any, span: Any) -> None:
+    if isinstance(value, Span):
+        value, span = None, value
+    setters = {info.name: info.setter for info in type(self).node_fields}
+    setters["value"](self, frozen_list(value))
+    setters["span"](self, span)
+
+
+class ForStmt(Stmt):
+    """A counted loop. ``return_vars`` hold the carried values after it, one per iter_arg."""
+
+    __slots__ = ()
+    loop_var: Var = definition()
+    start: Expr = use()
+    stop: Expr = use()
+    step: Expr = use()
+    iter_args: FrozenList[IterArg] = definition(Kind.LIST)
+    body: Stmt = use()
+    return_vars: FrozenList[Var] = definition(Kind.LIST)
+    kind: ForKind = attribute()
+    attrs: FrozenDict[str, Any] = attribute(Kind.ATTRS)
+
+    def __init__(
+        self,
+        loop_var: Var,
+        start: Expr,
+        stop: Expr,
+        step: Expr,
+        iter_args: Sequence[IterArg],
+        body: Stmt,
+        return_vars: Sequence[Var],
+        span: Span = UNKNOWN_SPAN,
+        kind: ForKind = ForKind.Sequential,
+        attrs: Any = None,
+    ) -> None:
+        values = (
+            loop_var,
+            start,
+            stop,
+            step,
+            frozen_list(iter_args),
+            body,
+            frozen_list(return_vars),
+            kind,
+            normalize_attrs(attrs),
+            span,
+        )
+        for info, value in zip(ForStmt.node_fields, values, strict=True):
+            info.setter(self, value)
+
+
+class WhileStmt(Stmt):
+    """A conditional loop; ``condition`` reads the iter_args' current values."""
+
+    __slots__ = ()
+    _init_order = ("condition", "iter_args", "body", "return_vars", "span")
+    iter_args: FrozenList[IterArg] = definition(Kind.LIST)
+    condition: Expr = use()
+    body: Stmt = use()
+    return_vars: FrozenList[Var] = definition(Kind.LIST)
+
+
+class SeqStmts(Stmt):
+    """Statements in order. The plain constructor keeps what it is given; see :func:`seq`."""
+
+    __slots__ = ()
+    stmts: FrozenList[Stmt] = use(Kind.LIST)
+
+    def __init__(self, stmts: Sequence[Stmt], span: Span = UNKNOWN_SPAN) -> None:
+        _set_stmts(self, frozen_list(stmts))
+        _set_span(self, span)
+
+    def __getitem__(self, index: int) -> Stmt:
+        return self.stmts[index]
+
+    def __len__(self) -> int:
+        return len(self.stmts)
+
+
+_set_stmts = SeqStmts.__dict__["stmts"].__set__
+_set_span = IRNode.__dict__["span"].__set__
+
+
+def seq(stmts: Sequence[Stmt], span: Span = UNKNOWN_SPAN) -> Stmt:
+    """The flattening constructor that rewriters use: nested sequences are inlined, a single statement unwrapped."""
+    flat: list[Stmt] = []
+    for stmt in stmts:
+        if type(stmt) is SeqStmts:
+            flat.extend(inner for outer in stmt.stmts for inner in _inline(outer))
+        else:
+            flat.append(stmt)
+    return flat[0] if len(flat) == 1 else SeqStmts(flat, span)
+
+
+def _inline(stmt: Stmt) -> Sequence[Stmt]:
+    return [x for inner in stmt.stmts for x in _inline(inner)] if type(stmt) is SeqStmts else (stmt,)
+
+
+class EvalStmt(Stmt):
+    """An expression evaluated for its effect."""
+
+    __slots__ = ()
+    expr: Expr = use()
+
+
+class BreakStmt(Stmt):
+    __slots__ = ()
+
+    def __init__(self, span: Span = UNKNOWN_SPAN) -> None:
+        _set_span(self, span)
+
+
+class ContinueStmt(Stmt):
+    __slots__ = ()
+
+    def __init__(self, span: Span = UNKNOWN_SPAN) -> None:
+        _set_span(self, span)
+
+
+class InlineStmt(Stmt):
+    """Verbatim host-language text."""
+
+    __slots__ = ()
+    body: str = attribute()
+    language: InlineLanguage = attribute()
+
+
+# --- scopes -----------------------------------------------------------------------------------------------------------
+
+
+class ScopeStmt(Stmt):
+    """Base of scopes: a named region with attributes, whose order is kept for printing."""
+
+    __slots__ = ()
+    scope_kind: ClassVar[ScopeKind]
+    name_hint: str = attribute()
+    body: Stmt = use()
+    attrs: FrozenDict[str, Any] = attribute(Kind.ATTRS)
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        raise TypeError("ScopeStmt is abstract")
+
+    def _init_scope(self, name_hint: str, body: Stmt, attrs: Any, span: Span, **own: Any) -> None:
+        values = {"name_hint": name_hint, "body": body, "attrs": normalize_attrs(attrs), "span": span, **own}
+        for info in type(self).node_fields:
+            info.setter(self, values[info.name])
+
+
+_SCOPE_ORDER = ("name_hint", "body", "attrs")
+
+
+class InCoreScopeStmt(ScopeStmt):
+    """A region that becomes a kernel."""
+
+    __slots__ = ()
+    _field_order = _SCOPE_ORDER
+    scope_kind = ScopeKind.InCore
+    split: SplitMode = attribute()
+
+    def __init__(
+        self,
+        split: SplitMode = SplitMode.NONE,
+        name_hint: str = "",
+        *,
+        body: Stmt,
+        span: Span = UNKNOWN_SPAN,
+        attrs: Any = None,
+    ) -> None:
+        self._init_scope(name_hint, body, attrs, span, split=SplitMode.NONE if split is None else split)
+
+
+class ClusterScopeStmt(ScopeStmt):
+    """A co-scheduled cube and vector group."""
+
+    __slots__ = ()
+    scope_kind = ScopeKind.Cluster
+
+    def __init__(self, name_hint: str = "", *, body: Stmt, span: Span = UNKNOWN_SPAN, attrs: Any = None) -> None:
+        self._init_scope(name_hint, body, attrs, span)
+
+
+class HierarchyScopeStmt(ScopeStmt):
+    """A region at another level of the machine."""
+
+    __slots__ = ()
+    _field_order = _SCOPE_ORDER
+    scope_kind = ScopeKind.Hierarchy
+    level: Level = attribute()
+    role: Role | None = attribute()
+
+    def __init__(
+        self,
+        level: Level,
+        role: Role | None = None,
+        name_hint: str = "",
+        *,
+        body: Stmt,
+        span: Span = UNKNOWN_SPAN,
+        attrs: Any = None,
+    ) -> None:
+        self._init_scope(name_hint, body, attrs, span, level=level, role=role)
+
+
+class SpmdScopeStmt(ScopeStmt):
+    """A region launched over ``core_num`` blocks."""
+
+    __slots__ = ()
+    _field_order = _SCOPE_ORDER
+    scope_kind = ScopeKind.Spmd
+    core_num: Expr = use()
+    sync_start: bool = attribute()
+
+    def __init__(
+        self,
+        core_num: Expr | int,
+        sync_start: bool = False,
+        name_hint: str = "",
+        *,
+        body: Stmt,
+        span: Span = UNKNOWN_SPAN,
+        attrs: Any = None,
+    ) -> None:
+        count = index_const(core_num) if isinstance(core_num, int) else core_num
+        self._init_scope(name_hint, body, attrs, span, core_num=count, sync_start=bool(sync_start))
+
+
+class SplitAivScopeStmt(ScopeStmt):
+    """A region whose work is split over the two vector lanes."""
+
+    __slots__ = ()
+    _field_order = _SCOPE_ORDER
+    scope_kind = ScopeKind.SplitAiv
+    split: SplitMode = attribute()
+    count: int = attribute()
+
+    def __init__(
+        self,
+        split: SplitMode,
+        count: int = 2,
+        name_hint: str = "",
+        *,
+        body: Stmt,
+        span: Span = UNKNOWN_SPAN,
+        attrs: Any = None,
+    ) -> None:
+        if count != 2:
+            raise InternalError(f"SplitAivScopeStmt: count must be 2, got {count}")
+        self._init_scope(name_hint, body, attrs, span, split=split, count=count)
+
+
+class RuntimeScopeStmt(ScopeStmt):
+    """An AUTO or MANUAL dependency scope of the task runtime."""
+
+    __slots__ = ()
+    _field_order = _SCOPE_ORDER
+    scope_kind = ScopeKind.Runtime
+    manual: bool = attribute()
+
+    def __init__(
+        self,
+        manual: bool = False,
+        name_hint: str = "",
+        *,
+        body: Stmt,
+        span: Span = UNKNOWN_SPAN,
+        attrs: Any = None,
+    ) -> None:
+        self._init_scope(name_hint, body, attrs, span, manual=bool(manual))
+
+
+class CommDomainScopeStmt(ScopeStmt):
+    """A communication domain; ``devices == []`` means all devices."""
+
+    __slots__ = ()
+    _field_order = _SCOPE_ORDER
+    scope_kind = ScopeKind.CommDomain
+    devices: FrozenList[int] = attribute()
+    slots: FrozenList[Any] = use(Kind.LIST)
+
+    def __init__(
+        self,
+        devices: Sequence[int],
+        slots: Sequence[Any],
+        name_hint: str = "",
+        *,
+        body: Stmt,
+        span: Span = UNKNOWN_SPAN,
+        attrs: Any = None,
+    ) -> None:
+        own = {"devices": FrozenList(devices), "slots": frozen_list(slots)}
+        self._init_scope(name_hint, body, attrs, span, **own)
+
+
+SCOPE_CLASSES: tuple[type[ScopeStmt], ...] = tuple(ScopeStmt.__subclasses__())
+
+__all__ = [
+    "EMPTY_LIST",
+    "SCOPE_CLASSES",
+    "AssignStmt",
+    "BreakStmt",
+    "ClusterScopeStmt",
+    "CommDomainScopeStmt",
+    "ContinueStmt",
+    "EvalStmt",
+    "ForStmt",
+    "HierarchyScopeStmt",
+    "IfStmt",
+    "InCoreScopeStmt",
+    "InlineStmt",
+    "ReturnStmt",
+    "RuntimeScopeStmt",
+    "ScopeStmt",
+    "SeqStmts",
+    "SplitAivScopeStmt",
+    "SpmdScopeStmt",
+    "Stmt",
+    "WhileStmt",
+    "YieldStmt",
+    "attach_leading_comments",
+    "seq",
+]
