@@ -1,0 +1,98 @@
+"""Arguments as users write them, brought to the form that calls hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ir.dtype import DataType
+from ..ir.expr import ConstFloat, ConstInt, Expr, MakeTuple, index_const
+from ..ir.location import current_span
+from ..ir.node import FrozenList
+from ..ir.type import ScalarType
+
+
+def extents(values: Any) -> MakeTuple:
+    """A shape, offset or index list as one ``MakeTuple``; a single int or scalar stands for a list of one."""
+    if type(values) is MakeTuple:
+        return values
+    if isinstance(values, (int, Expr)) and not isinstance(values, bool):
+        values = (values,)
+    items = [v if isinstance(v, Expr) else extent(v) for v in values]
+    return MakeTuple(FrozenList(items), current_span())
+
+
+def extent(value: Any) -> Expr:
+    """One extent: an int becomes an INDEX constant."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return index_const(int(value))
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return index_const(value.__index__())
+    raise TypeError(f"an extent must be an int or an integer scalar, got {type(value).__name__}")
+
+
+def const_value(value: Any) -> int | float | None:
+    """The Python number of a constant or a number; None for anything else."""
+    if isinstance(value, (ConstInt, ConstFloat)):
+        return value.value
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def int_attr(value: Any, what: str) -> int:
+    """A compile-time int given as a Python int or a constant expression."""
+    number = const_value(value)
+    if not isinstance(number, int):
+        raise TypeError(f"{what} must be a compile-time integer")
+    return number
+
+
+def typed_constant(number: int | float, dtype: DataType) -> Expr:
+    """A constant whose node kind follows the dtype."""
+    if dtype.is_float_:
+        return ConstFloat(float(number), dtype, current_span())
+    return ConstInt(int(number), dtype, current_span())
+
+
+def scalar_operand(scalar: Any, dtype: DataType, *, retype_constants: bool = False) -> Expr:
+    """The scalar operand of an op whose paired operand has element type ``dtype``.
+
+    A bare int (an INDEX constant) takes ``dtype``; a Python float takes it when it is a float type and is FP32
+    otherwise; typed constants (in a kernel also float literals, which are FP32) stay, unless ``retype_constants``.
+    A run-time INDEX scalar is refused.
+    """
+    if isinstance(scalar, Expr):
+        kind = scalar.type
+        if type(scalar) is ConstInt:
+            return typed_constant(scalar.value, dtype) if kind.dtype is DataType.INDEX or retype_constants else scalar  # type: ignore[attr-defined]
+        if type(scalar) is ConstFloat:
+            return typed_constant(scalar.value, dtype) if retype_constants and dtype.is_float_ else scalar
+        if type(kind) is ScalarType and kind.dtype is DataType.INDEX:
+            raise ValueError(
+                f"Scalar operand has dtype `index`, but the paired operand has element type {dtype}: "
+                f"convert it with pl.cast(value, pl.{dtype.name})"
+            )
+        return scalar
+    if isinstance(scalar, bool) or not isinstance(scalar, (int, float)):
+        raise TypeError(f"a scalar operand must be a number or a scalar expression, got {type(scalar).__name__}")
+    if isinstance(scalar, float) and not dtype.is_float_:
+        return ConstFloat(scalar, DataType.FP32, current_span())
+    return typed_constant(scalar, dtype)
+
+
+CAST_MODE_NAMES = {"none": 0, "rint": 1, "round": 2, "floor": 3, "ceil": 4, "trunc": 5, "odd": 6}
+
+
+def resolve_cast_mode(mode: Any) -> int:
+    """The int of a rounding mode given by name or number; ``ValueError`` for anything else."""
+    if isinstance(mode, str) and mode in CAST_MODE_NAMES:
+        return CAST_MODE_NAMES[mode]
+    if isinstance(mode, int) and not isinstance(mode, bool) and 0 <= mode <= 6:
+        return int(mode)
+    raise ValueError(f"Invalid rounding mode {mode!r}: expected one of {', '.join(CAST_MODE_NAMES)} or 0..6")
+
+
+def sequence_of_ints(values: Any, what: str) -> Sequence[int]:
+    """A literal list of compile-time ints."""
+    return [int_attr(v, what) for v in (values.elements if isinstance(values, MakeTuple) else values)]
