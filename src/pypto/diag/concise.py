@@ -7,7 +7,7 @@ import re
 from pypto.diag.errors import InternalError
 
 #: Compiler bugs. They are never wrapped, swallowed or turned into another diagnosis.
-BUG_CLASS_EXCEPTIONS: tuple[type[BaseException], ...] = (InternalError, AssertionError)
+BUG_CLASS_EXCEPTIONS = (InternalError, AssertionError)
 
 _BACKTRACE = re.compile(r"^[ \t]*(?:[\w+]+ )?(?:traceback|backtrace|stack ?trace)\b[^\n]*:[ \t]*$", re.I | re.M)
 _CHECK_LINE = re.compile(r"(?:^|\n)[ \t]*Check failed:[^\n]*\s*\Z")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from . import extents as late
 from .dtype import DataType
 from .enums import ArgDirection, MemorySpace, PadValue, SplitMode, TensorLayout, TileLayout
 from .node import EMPTY_DICT, FrozenDict, FrozenList
@@ -24,8 +25,6 @@ _INT32 = 2**31
 
 def normalize_attr(key: str, value: Any) -> Any:
     """The stored form of one value; ``TypeError`` for a kind that no attribute can hold."""
-    from .expr import Expr, Var
-
     kind = type(value)
     if kind is bool or kind in _PLAIN:
         return value
@@ -35,16 +34,18 @@ def normalize_attr(key: str, value: Any) -> Any:
         return value
     if kind is float:
         return value
-    if isinstance(value, Expr):
+    if isinstance(value, late.expressions.Expr):
         return value
-    if isinstance(value, _PLAIN):
-        return value
+    if isinstance(value, str):
+        return str(value)
     if isinstance(value, SplitMode):
         return value.value
     if isinstance(value, int):  # IntEnum: PipeType, CoreType, AtomicType, ...
         return int(value)
+    if isinstance(value, float):
+        return float(value)
     if isinstance(value, (list, tuple)):
-        return _normalize_list(key, value, Var)
+        return _normalize_list(key, value, late.expressions.Var)
     raise TypeError(f"Unsupported kwarg type for key: {key} ({type(value).__name__})")
 
 
@@ -74,19 +75,24 @@ def normalize_attrs(attrs: Mapping[str, Any] | Iterable[tuple[str, Any]] | None)
         return attrs
     if isinstance(attrs, Mapping):
         pairs: Iterable[tuple[str, Any]] = attrs.items()
-    elif isinstance(attrs, list):
+    elif isinstance(attrs, list) and all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in attrs):
         pairs = attrs
     else:
         raise TypeError("attrs must be a dict, list of (key, value) tuples, or None")
-    return FrozenDict({key: normalize_attr(key, value) for key, value in pairs})
+    return FrozenDict({_key(key): normalize_attr(key, value) for key, value in pairs})
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"the key of an attribute must be a string, got {type(key).__name__}")
+    return key
 
 
 def attr_expressions(value: Any) -> tuple[Any, ...]:
     """The expressions that an attribute value holds (itself, or the variables of a list)."""
-    from .expr import Expr
-
-    if isinstance(value, Expr):
+    expr = late.expressions.Expr
+    if isinstance(value, expr):
         return (value,)
     if isinstance(value, list):
-        return tuple(item for item in value if isinstance(item, Expr))
+        return tuple(item for item in value if isinstance(item, expr))
     return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 # name, code, bits, printed name, C type; the codes are stable: they appear in attributes and generated text.
 _TABLE = (
@@ -34,7 +34,29 @@ _TABLE = (
 class DataType:
     """An element type. The instances are the class attributes; compare them with ``==`` or ``is``."""
 
-    __slots__ = ("_bits", "_c_type", "_code", "_name", "_text", "is_float_", "is_int_", "is_signed_", "is_unsigned_")
+    __slots__ = (
+        "_bits",
+        "_c_type",
+        "_code",
+        "_name",
+        "_text",
+        "is_float_",
+        "is_int_",
+        "is_signed_",
+        "is_unsigned_",
+        "scalar_type_",
+    )
+
+    _bits: int
+    _c_type: str
+    _code: int
+    _name: str
+    _text: str
+    is_float_: bool
+    is_int_: bool
+    is_signed_: bool
+    is_unsigned_: bool
+    scalar_type_: Any  # the one ScalarType of this dtype, made when first needed
 
     BOOL: ClassVar[DataType]
     INT4: ClassVar[DataType]
@@ -62,15 +84,27 @@ class DataType:
     DEFAULT_CONST_FLOAT: ClassVar[DataType]
 
     def __init__(self, name: str, code: int, bits: int, text: str, c_type: str) -> None:
-        self._name = name
-        self._code = code
-        self._bits = bits
-        self._text = text
-        self._c_type = c_type
-        self.is_float_ = 0x30 <= code <= 0x4F
-        self.is_signed_ = 0x10 <= code <= 0x1F
-        self.is_unsigned_ = 0x20 <= code <= 0x2F
-        self.is_int_ = self.is_signed_ or self.is_unsigned_
+        signed, unsigned = 0x10 <= code <= 0x1F, 0x20 <= code <= 0x2F
+        values: dict[str, Any] = {
+            "_name": name,
+            "_code": code,
+            "_bits": bits,
+            "_text": text,
+            "_c_type": c_type,
+            "is_float_": 0x30 <= code <= 0x4F,
+            "is_signed_": signed,
+            "is_unsigned_": unsigned,
+            "is_int_": signed or unsigned,
+            "scalar_type_": None,
+        }
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"DataType is immutable: cannot set {name!r}")
+
+    def __hash__(self) -> int:
+        return self._code  # not the address, so that sets of dtypes have one order in every process
 
     @property
     def name(self) -> str:
@@ -98,15 +132,19 @@ class DataType:
         return self._code
 
     def is_float(self) -> bool:
+        """Whether it is a floating-point type of any width."""
         return self.is_float_
 
     def is_signed_int(self) -> bool:
+        """Whether it is a signed integer; INDEX is one."""
         return self.is_signed_
 
     def is_unsigned_int(self) -> bool:
+        """Whether it is an unsigned integer."""
         return self.is_unsigned_
 
     def is_int(self) -> bool:
+        """Whether it is an integer; BOOL and TASK_ID are not."""
         return self.is_int_
 
     def __str__(self) -> str:

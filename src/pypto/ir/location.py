@@ -13,6 +13,7 @@ _pinned: ContextVar[Span | None] = ContextVar("pypto_parser_span", default=None)
 
 pin = _pinned.set
 unpin = _pinned.reset
+pinned_span = _pinned.get
 
 _PACKAGE = __name__.split(".", 1)[0]
 

@@ -6,7 +6,9 @@ coverage and serialization read the resulting table (``cls.node_fields``), so no
 
 from __future__ import annotations
 
+import builtins
 import enum
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -95,8 +97,8 @@ class FrozenList(list[T]):
     def _refuse(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise TypeError("IR nodes are immutable: this list is read-only; copy it with list(...)")
 
-    append = extend = insert = pop = remove = clear = sort = reverse = _refuse  # type: ignore[assignment]
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
+    append = extend = insert = pop = remove = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrozenList, (list(self),)
@@ -110,8 +112,8 @@ class FrozenDict(dict[K, V]):
     def _refuse(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise TypeError("IR nodes are immutable: this dict is read-only; copy it with dict(...)")
 
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrozenDict, (dict(self),)
@@ -135,17 +137,29 @@ def frozen_dict(items: Mapping[K, V] | None) -> FrozenDict[K, V]:
     return FrozenDict(items) if items else EMPTY_DICT
 
 
+def _refuse_abstract(self: Any, *_args: Any, **_kwargs: Any) -> NoReturn:
+    raise TypeError(f"{type(self).__name__} is abstract: make one of its subclasses")
+
+
 class NodeMeta(type):
     """Builds slots, field table and constructor of a node class from its annotated markers."""
 
     node_fields: tuple[FieldInfo, ...]
 
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any) -> NodeMeta:
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], abstract: bool = False) -> NodeMeta:
         own = [(key, value) for key, value in namespace.items() if isinstance(value, _Marker)]
         for key, _ in own:
             del namespace[key]
         namespace["__slots__"] = (*namespace.get("__slots__", ()), *(key for key, _ in own))
-        cls = super().__new__(mcs, name, bases, namespace, **kwargs)
+        # An abstract class refuses in __init__, which costs its subclasses nothing; its own constructor is theirs.
+        if abstract:
+            namespace["_subclass_init"] = namespace.get("__init__")
+            namespace["__init__"] = _refuse_abstract
+        elif "__init__" not in namespace:
+            given = next((base.__dict__.get("_subclass_init") for base in bases), None)
+            if given is not None:
+                namespace["__init__"] = given
+        cls = super().__new__(mcs, name, bases, namespace)
         inherited = tuple(info for base in bases for info in getattr(base, "node_fields", ()))
         fields = []
         for key, marker in own:
@@ -159,33 +173,75 @@ class NodeMeta(type):
             by_name = {info.name: info for info in table}
             table = tuple(by_name.pop(key) for key in order) + tuple(by_name.values())
         cls.node_fields = table
-        if "__init__" not in namespace and fields:
-            cls.__init__ = _generated_init(table, namespace.get("_init_order"))  # type: ignore[misc]
+        if "__init__" not in namespace and fields and not abstract:
+            cls.__init__ = _generated_init(cls, namespace.get("_init_order"))  # type: ignore[misc]
         return cls
 
 
-def _generated_init(table: tuple[FieldInfo, ...], order: tuple[str, ...] | None) -> Callable[..., None]:
-    by_name = {info.name: info for info in table}
-    names = list(order) if order is not None else [info.name for info in table]
-    env: dict[str, Any] = {"frozen_list": frozen_list, "frozen_dict": frozen_dict, "UNKNOWN_SPAN": UNKNOWN_SPAN}
+def wrong_kind(owner: str, field: str, wanted: type, value: object) -> NoReturn:
+    """Refuse a constructor argument of the wrong class."""
+    raise TypeError(f"{owner}: {field} must be {_article(wanted)}, got {type(value).__name__}")
+
+
+def _article(cls: type) -> str:
+    name = cls.__name__
+    return f"an {name}" if name[0] in "AEIOU" else f"a {name}"
+
+
+def checked_list(items: Any, wanted: type[T], owner: str, field: str) -> FrozenList[T]:
+    """``items`` as a read-only list of ``wanted``; a list that a node holds already is not looked at again."""
+    if type(items) is FrozenList:
+        return items
+    if items is None:
+        return EMPTY_LIST
+    if not isinstance(items, (list, tuple)):
+        if not isinstance(items, Iterable) or isinstance(items, (str, IRNode)):
+            raise TypeError(f"{owner}: {field} must be a list, got {type(items).__name__}")
+        items = tuple(items)
+    for item in items:
+        if not isinstance(item, wanted):
+            wrong_kind(owner, f"each of {field}", wanted, item)
+    return FrozenList(items) if items else EMPTY_LIST
+
+
+def _field_class(cls: type, key: str) -> type:
+    """The class named in a field's annotation: ``Var`` of ``Var``, ``Stmt | None`` or ``FrozenList[Var]``."""
+    for base in cls.__mro__:
+        text = base.__dict__.get("__annotations__", {}).get(key)
+        if text is not None:
+            name = text.removeprefix("FrozenList[").removesuffix("]").removesuffix(" | None")
+            found = getattr(sys.modules[base.__module__], name, None) or getattr(builtins, name)
+            assert isinstance(found, type)
+            return found
+    raise AssertionError(f"{cls.__name__}.{key} has no annotation")
+
+
+def _generated_init(cls: NodeMeta, order: tuple[str, ...] | None) -> Callable[..., None]:
+    by_name = {info.name: info for info in cls.node_fields}
+    names = list(order) if order is not None else list(by_name)
+    env: dict[str, Any] = {"checked_list": checked_list, "wrong_kind": wrong_kind, "UNKNOWN_SPAN": UNKNOWN_SPAN}
     lines = []
     parameters = []
     for key in names:
         info = by_name[key]
+        wanted = f"class_{key}"
+        env[wanted] = _field_class(cls, key)
         env[f"set_{key}"] = info.setter
         value = key
-        if info.kind in (Kind.LIST, Kind.TYPES):
-            value = f"frozen_list({key})"
-        elif info.kind is Kind.ATTRS:
-            value = f"frozen_dict({key})"
+        if info.kind is Kind.LIST:
+            value = f"checked_list({key}, {wanted}, {cls.__name__!r}, {key!r})"
+        else:
+            absent = f"{key} is not None and " if info.kind is Kind.OPTIONAL else ""
+            lines.append(f"    if {absent}not isinstance({key}, {wanted}):")
+            lines.append(f"        wrong_kind({cls.__name__!r}, {key!r}, {wanted}, {key})")
         lines.append(f"    set_{key}(self, {value})")
-        parameters.append(key)
+        parameters.append(f"{key}=UNKNOWN_SPAN" if key == "span" else key)
     source = f"def __init__(self, {', '.join(parameters)}):\n" + "\n".join(lines)
     exec(source, env)
     return env["__init__"]  # type: ignore[no-any-return]
 
 
-class IRNode(metaclass=NodeMeta):
+class IRNode(metaclass=NodeMeta, abstract=True):
     """Base of all IR nodes: immutable, compared and hashed by identity."""
 
     __slots__ = ("__weakref__",)

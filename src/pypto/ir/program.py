@@ -8,7 +8,18 @@ from typing import Any
 from .attrs import normalize_attrs
 from .enums import FunctionType, Level, ParamDirection, Role, SplitMode
 from .expr import GlobalVar, Var
-from .node import FrozenDict, FrozenList, IRNode, Kind, attribute, definition, frozen_list, ignored, use
+from .node import (
+    FrozenDict,
+    FrozenList,
+    IRNode,
+    Kind,
+    attribute,
+    checked_list,
+    definition,
+    ignored,
+    use,
+    wrong_kind,
+)
 from .span import UNKNOWN_SPAN, Span
 from .stmt import Stmt
 from .type import Type
@@ -73,16 +84,10 @@ class Function(IRNode):
         attrs: Any = None,
         requires_runtime_binding: bool = False,
     ) -> None:
-        variables, directions = [], []
-        for item in params:
-            if isinstance(item, tuple):
-                if len(item) != 2:
-                    raise TypeError("a parameter is a Var or a (Var, ParamDirection) pair")
-                variables.append(item[0])
-                directions.append(item[1])
-            else:
-                variables.append(item)
-                directions.append(ParamDirection.In)
+        variables, directions = _split_params(params)
+        for field, value, wanted in (("name", name, str), ("body", body, Stmt), ("type", type, FunctionType)):
+            if not isinstance(value, wanted):
+                wrong_kind("Function", field, wanted, value)
         level, role = derive_place(type, level, role)
         values = {
             "name": name,
@@ -93,7 +98,7 @@ class Function(IRNode):
             "role": role,
             "attrs": normalize_attrs(attrs),
             "requires_runtime_binding": bool(requires_runtime_binding),
-            "return_types": frozen_list(return_types),
+            "return_types": checked_list(return_types, Type, "Function", "return_types"),
             "body": body,
             "span": span,
         }
@@ -107,6 +112,26 @@ class Function(IRNode):
         return SplitMode(value) if value else None
 
 
+def _split_params(params: Sequence[Any]) -> tuple[list[Var], list[ParamDirection]]:
+    variables: list[Var] = []
+    directions: list[ParamDirection] = []
+    for item in params:
+        variable, direction = item, ParamDirection.In
+        if isinstance(item, (tuple, list)):
+            if len(item) != 2:
+                raise TypeError(
+                    f"Function: a parameter is a Var or a (Var, ParamDirection) pair, got {len(item)} items"
+                )
+            variable, direction = item
+        if not isinstance(variable, Var):
+            wrong_kind("Function", "each of params", Var, variable)
+        if not isinstance(direction, ParamDirection):
+            wrong_kind("Function", "the direction of a parameter", ParamDirection, direction)
+        variables.append(variable)
+        directions.append(direction)
+    return variables, directions
+
+
 class Program(IRNode):
     """Functions by name. ``functions`` maps ``GlobalVar`` to ``Function``, ordered by name."""
 
@@ -116,6 +141,9 @@ class Program(IRNode):
 
     def __init__(self, functions: Iterable[Function], name: str = "", span: Span = UNKNOWN_SPAN) -> None:
         items = list(functions.values()) if isinstance(functions, dict) else list(functions)
+        for item in items:
+            if not isinstance(item, Function):
+                wrong_kind("Program", "each of functions", Function, item)
         items.sort(key=lambda f: f.name.encode())
         for first, second in zip(items, items[1:], strict=False):
             if first.name == second.name:
@@ -142,3 +170,6 @@ class Program(IRNode):
         ):
             return self
         return Program(items, self.name, self.span)
+
+
+__all__ = ["DERIVED_PLACE", "Function", "Program", "derive_place"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from . import expr as x
 from .dtype import DataType
 from .expr import ConstFloat, ConstInt, Expr
+from .location import current_span
 from .span import UNKNOWN_SPAN, Span
 from .type import ScalarType
 
@@ -17,7 +17,7 @@ def scalar_dtype(operand: Any, what: str) -> DataType:
     """The dtype of a scalar expression; ``TypeError`` for anything else."""
     if isinstance(operand, Expr):
         kind = operand.type
-        if type(kind) is ScalarType:
+        if isinstance(kind, ScalarType):
             return kind.dtype
         raise TypeError(
             f"operator '{what}' needs scalars, got {kind}: "
@@ -155,18 +155,15 @@ def _operand(value: Any) -> Any:
         return ConstInt(value, DataType.INDEX)
     if isinstance(value, float):
         return ConstFloat(value, DataType.FP32)
+    if hasattr(value, "__index__"):  # NumPy's integers
+        return ConstInt(value.__index__(), DataType.INDEX)
     return NotImplemented
-
-
-def _caller() -> Span:
-    frame = sys._getframe(2)
-    return Span(frame.f_code.co_filename, frame.f_lineno, -1)
 
 
 def _forward(helper: Helper) -> Callable[[Expr, Any], Any]:
     def method(self: Expr, other: Any) -> Any:
         value = _operand(other)
-        return value if value is NotImplemented else helper(self, value, _caller())
+        return value if value is NotImplemented else helper(self, value, current_span())
 
     return method
 
@@ -174,7 +171,7 @@ def _forward(helper: Helper) -> Callable[[Expr, Any], Any]:
 def _reflected(helper: Helper) -> Callable[[Expr, Any], Any]:
     def method(self: Expr, other: Any) -> Any:
         value = _operand(other)
-        return value if value is NotImplemented else helper(value, self, _caller())
+        return value if value is NotImplemented else helper(value, self, current_span())
 
     return method
 
@@ -199,9 +196,42 @@ def _install() -> None:
         setattr(Expr, f"__r{name}__", _reflected(helper))
     for name, helper in {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}.items():
         setattr(Expr, f"__{name}__", _forward(helper))
-    Expr.__hash__ = object.__hash__  # type: ignore[method-assign]
-    Expr.__neg__ = lambda self: neg(self, _caller())  # type: ignore[attr-defined]
-    Expr.__invert__ = lambda self: bit_not(self, _caller())  # type: ignore[attr-defined]
+    Expr.__array_ufunc__ = None  # type: ignore[attr-defined]  # NumPy scalars on the left defer to the reflected form
+    Expr.__hash__ = object.__hash__  # type: ignore[method-assign, assignment]
+    Expr.__neg__ = lambda self: neg(self, current_span())  # type: ignore[method-assign]
+    Expr.__invert__ = lambda self: bit_not(self, current_span())  # type: ignore[method-assign]
 
 
 _install()
+
+__all__ = [
+    "abs_",
+    "add",
+    "and_",
+    "bit_and",
+    "bit_not",
+    "bit_or",
+    "bit_shift_left",
+    "bit_shift_right",
+    "bit_xor",
+    "cast",
+    "eq",
+    "floordiv",
+    "ge",
+    "gt",
+    "le",
+    "lt",
+    "max_",
+    "min_",
+    "mod",
+    "mul",
+    "ne",
+    "neg",
+    "not_",
+    "or_",
+    "pow",
+    "promote",
+    "scalar_dtype",
+    "sub",
+    "truediv",
+]

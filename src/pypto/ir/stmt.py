@@ -8,20 +8,33 @@ from typing import Any, ClassVar
 from ..diag.errors import InternalError
 from .attrs import normalize_attrs
 from .enums import ForKind, InlineLanguage, Level, Role, ScopeKind, SplitMode
-from .expr import Expr, IterArg, Var, index_const
-from .node import EMPTY_LIST, FrozenDict, FrozenList, IRNode, Kind, attribute, definition, frozen_list, use
+from .expr import Expr, IterArg, Var, WindowBuffer, index_const
+from .node import (
+    EMPTY_LIST,
+    FrozenDict,
+    FrozenList,
+    IRNode,
+    Kind,
+    attribute,
+    checked_list,
+    definition,
+    use,
+    wrong_kind,
+)
 from .span import UNKNOWN_SPAN, Span
 
 
-class Stmt(IRNode):
+class Stmt(IRNode, abstract=True):
     """Base of statements. ``leading_comments`` are texts without ``#``, ignored by equality."""
 
     __slots__ = ("_comments",)
+    _comments: tuple[str, ...]
 
     @property
     def leading_comments(self) -> list[str]:
+        """The comment lines above the statement."""
         try:
-            return list(self._comments)  # type: ignore[has-type]
+            return list(self._comments)
         except AttributeError:
             return []
 
@@ -39,7 +52,13 @@ def attach_leading_comments(stmt: Stmt, comments: Sequence[str]) -> Stmt:
         raise TypeError(f"attach_leading_comments expects a statement, got {type(stmt).__name__}")
     if isinstance(stmt, SeqStmts):
         raise ValueError("a SeqStmts cannot own comments: attach them to one of its statements")
-    object.__setattr__(stmt, "_comments", tuple(comments))
+    if isinstance(comments, str):
+        raise TypeError("attach_leading_comments expects a list of strings")
+    texts = tuple(comments)
+    for text in texts:
+        if not isinstance(text, str):
+            wrong_kind("attach_leading_comments", "each comment", str, text)
+    object.__setattr__(stmt, "_comments", texts)
     return stmt
 
 
@@ -85,9 +104,9 @@ class ReturnStmt(Stmt):
 def _init_values(self: Any, value: Any, span: Any) -> None:
     if isinstance(value, Span):
         value, span = None, value
-    setters = {info.name: info.setter for info in type(self).node_fields}
-    setters["value"](self, frozen_list(value))
-    setters["span"](self, span)
+    owner = type(self)
+    owner.__dict__["value"].__set__(self, checked_list(value, Expr, owner.__name__, "value"))
+    _set_span(self, span)
 
 
 class ForStmt(Stmt):
@@ -117,14 +136,23 @@ class ForStmt(Stmt):
         kind: ForKind = ForKind.Sequential,
         attrs: Any = None,
     ) -> None:
+        if not isinstance(loop_var, Var):
+            wrong_kind("ForStmt", "loop_var", Var, loop_var)
+        for name, bound in (("start", start), ("stop", stop), ("step", step)):
+            if not isinstance(bound, Expr):
+                wrong_kind("ForStmt", name, Expr, bound)
+        if not isinstance(body, Stmt):
+            wrong_kind("ForStmt", "body", Stmt, body)
+        if not isinstance(kind, ForKind):
+            wrong_kind("ForStmt", "kind", ForKind, kind)
         values = (
             loop_var,
             start,
             stop,
             step,
-            frozen_list(iter_args),
+            checked_list(iter_args, IterArg, "ForStmt", "iter_args"),
             body,
-            frozen_list(return_vars),
+            checked_list(return_vars, Var, "ForStmt", "return_vars"),
             kind,
             normalize_attrs(attrs),
             span,
@@ -151,7 +179,7 @@ class SeqStmts(Stmt):
     stmts: FrozenList[Stmt] = use(Kind.LIST)
 
     def __init__(self, stmts: Sequence[Stmt], span: Span = UNKNOWN_SPAN) -> None:
-        _set_stmts(self, frozen_list(stmts))
+        _set_stmts(self, checked_list(stmts, Stmt, "SeqStmts", "stmts"))
         _set_span(self, span)
 
     def __getitem__(self, index: int) -> Stmt:
@@ -173,7 +201,7 @@ def seq(stmts: Sequence[Stmt], span: Span = UNKNOWN_SPAN) -> Stmt:
             flat.extend(inner for outer in stmt.stmts for inner in _inline(outer))
         else:
             flat.append(stmt)
-    return flat[0] if len(flat) == 1 else SeqStmts(flat, span)
+    return flat[0] if len(flat) == 1 else SeqStmts(FrozenList(flat), span)
 
 
 def _inline(stmt: Stmt) -> Sequence[Stmt]:
@@ -188,6 +216,8 @@ class EvalStmt(Stmt):
 
 
 class BreakStmt(Stmt):
+    """Leaves the innermost loop."""
+
     __slots__ = ()
 
     def __init__(self, span: Span = UNKNOWN_SPAN) -> None:
@@ -195,6 +225,8 @@ class BreakStmt(Stmt):
 
 
 class ContinueStmt(Stmt):
+    """Goes to the next iteration of the innermost loop."""
+
     __slots__ = ()
 
     def __init__(self, span: Span = UNKNOWN_SPAN) -> None:
@@ -212,19 +244,21 @@ class InlineStmt(Stmt):
 # --- scopes -----------------------------------------------------------------------------------------------------------
 
 
-class ScopeStmt(Stmt):
+class ScopeStmt(Stmt, abstract=True):
     """Base of scopes: a named region with attributes, whose order is kept for printing."""
 
     __slots__ = ()
-    scope_kind: ClassVar[ScopeKind]
+    scope_kind: ClassVar[ScopeKind] = None  # type: ignore[assignment]  # each subclass says its own
     name_hint: str = attribute()
     body: Stmt = use()
     attrs: FrozenDict[str, Any] = attribute(Kind.ATTRS)
 
-    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
-        raise TypeError("ScopeStmt is abstract")
-
     def _init_scope(self, name_hint: str, body: Stmt, attrs: Any, span: Span, **own: Any) -> None:
+        owner = type(self).__name__
+        if not isinstance(name_hint, str):
+            wrong_kind(owner, "name_hint", str, name_hint)
+        if not isinstance(body, Stmt):
+            wrong_kind(owner, "body", Stmt, body)
         values = {"name_hint": name_hint, "body": body, "attrs": normalize_attrs(attrs), "span": span, **own}
         for info in type(self).node_fields:
             info.setter(self, values[info.name])
@@ -250,7 +284,10 @@ class InCoreScopeStmt(ScopeStmt):
         span: Span = UNKNOWN_SPAN,
         attrs: Any = None,
     ) -> None:
-        self._init_scope(name_hint, body, attrs, span, split=SplitMode.NONE if split is None else split)
+        split = SplitMode.NONE if split is None else split
+        if not isinstance(split, SplitMode):
+            wrong_kind("InCoreScopeStmt", "split", SplitMode, split)
+        self._init_scope(name_hint, body, attrs, span, split=split)
 
 
 class ClusterScopeStmt(ScopeStmt):
@@ -282,6 +319,10 @@ class HierarchyScopeStmt(ScopeStmt):
         span: Span = UNKNOWN_SPAN,
         attrs: Any = None,
     ) -> None:
+        if not isinstance(level, Level):
+            wrong_kind("HierarchyScopeStmt", "level", Level, level)
+        if role is not None and not isinstance(role, Role):
+            wrong_kind("HierarchyScopeStmt", "role", Role, role)
         self._init_scope(name_hint, body, attrs, span, level=level, role=role)
 
 
@@ -304,7 +345,9 @@ class SpmdScopeStmt(ScopeStmt):
         span: Span = UNKNOWN_SPAN,
         attrs: Any = None,
     ) -> None:
-        count = index_const(core_num) if isinstance(core_num, int) else core_num
+        count = index_const(core_num) if type(core_num) is int else core_num
+        if not isinstance(count, Expr):
+            wrong_kind("SpmdScopeStmt", "core_num", Expr, count)
         self._init_scope(name_hint, body, attrs, span, core_num=count, sync_start=bool(sync_start))
 
 
@@ -327,6 +370,8 @@ class SplitAivScopeStmt(ScopeStmt):
         span: Span = UNKNOWN_SPAN,
         attrs: Any = None,
     ) -> None:
+        if not isinstance(split, SplitMode):
+            wrong_kind("SplitAivScopeStmt", "split", SplitMode, split)
         if count != 2:
             raise InternalError(f"SplitAivScopeStmt: count must be 2, got {count}")
         self._init_scope(name_hint, body, attrs, span, split=split, count=count)
@@ -359,19 +404,22 @@ class CommDomainScopeStmt(ScopeStmt):
     _field_order = _SCOPE_ORDER
     scope_kind = ScopeKind.CommDomain
     devices: FrozenList[int] = attribute()
-    slots: FrozenList[Any] = use(Kind.LIST)
+    slots: FrozenList[WindowBuffer] = use(Kind.LIST)
 
     def __init__(
         self,
         devices: Sequence[int],
-        slots: Sequence[Any],
+        slots: Sequence[WindowBuffer],
         name_hint: str = "",
         *,
         body: Stmt,
         span: Span = UNKNOWN_SPAN,
         attrs: Any = None,
     ) -> None:
-        own = {"devices": FrozenList(devices), "slots": frozen_list(slots)}
+        own = {
+            "devices": checked_list(devices, int, "CommDomainScopeStmt", "devices"),
+            "slots": checked_list(slots, WindowBuffer, "CommDomainScopeStmt", "slots"),
+        }
         self._init_scope(name_hint, body, attrs, span, **own)
 
 

@@ -1,96 +1,45 @@
-"""Types of expressions, and the views that shaped types carry.
-
-Types, unlike nodes, compare and hash structurally. Extents are expressions; Python ints become INDEX constants.
-"""
+"""Types of expressions. Unlike nodes, types compare and hash structurally."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .dtype import DataType
-from .enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
-from .node import EMPTY_LIST, FrozenList
+from .enums import MemorySpace
+from .extents import (
+    Extent,
+    const_extent,
+    extent_equal,
+    extent_key,
+    extents_equal,
+    extents_key,
+    normalize_extents,
+)
+from .node import FrozenList, checked_list, wrong_kind
+from .views import (
+    TensorView,
+    TileView,
+    canonical_tensor_view,
+    canonical_tile_view,
+    implicit_tile_view,
+    is_column_vector,
+)
 
 if TYPE_CHECKING:
     from .expr import Expr, MemRef, WindowBuffer
 
-Extent = Any  # int or Expr
-
-
-def _expr_module() -> Any:
-    from . import expr
-
-    return expr
-
-
-def normalize_extents(extents: Sequence[Extent] | None) -> FrozenList[Expr]:
-    """Extents as expressions: ints become (shared) INDEX constants."""
-    if not extents:
-        return EMPTY_LIST
-    if type(extents) is FrozenList:
-        return extents
-    index_const = _expr_module().index_const
-    return FrozenList([index_const(e) if type(e) is int else _as_extent(e) for e in extents])
-
-
-def _as_extent(value: Any) -> Expr:
-    expr = _expr_module()
-    if isinstance(value, expr.Expr):
-        return value  # type: ignore[no-any-return]
-    if isinstance(value, int) and not isinstance(value, bool):
-        return expr.index_const(int(value))  # type: ignore[no-any-return]
-    raise TypeError(f"a shape extent must be an int or an ir.Expr, got {type(value).__name__}")
-
-
-def extent_equal(a: Any, b: Any) -> bool:
-    """Structural equality of two extent expressions; constants by value, variables by identity."""
-    if a is b:
-        return True
-    x = _expr_module()
-    ta, tb = type(a), type(b)
-    if ta is x.ConstInt:
-        return tb is x.ConstInt and bool(a.value == b.value)
-    if ta is not tb:
-        return False
-    if isinstance(a, x.BinaryExpr):
-        return extent_equal(a.left, b.left) and extent_equal(a.right, b.right)
-    if isinstance(a, x.UnaryExpr):
-        return bool(a.type == b.type) and extent_equal(a.operand, b.operand)
-    if ta is x.Call:
-        return bool(a.op.name == b.op.name) and extents_equal(a.args, b.args)
-    if ta is x.MakeTuple:
-        return extents_equal(a.elements, b.elements)
-    if ta in (x.ConstFloat, x.ConstBool):
-        return bool(a.value == b.value)
-    return False
-
-
-def extents_equal(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    """Pairwise :func:`extent_equal`, with equal length."""
-    return a is b or (len(a) == len(b) and all(map(extent_equal, a, b)))
-
-
-def _extent_key(e: Any) -> Any:
-    """A hash key that agrees with :func:`extent_equal`."""
-    x = _expr_module()
-    if type(e) is x.ConstInt:
-        return e.value
-    if isinstance(e, x.Var):
-        return id(e)
-    if isinstance(e, x.BinaryExpr):
-        return (type(e).__name__, _extent_key(e.left), _extent_key(e.right))
-    return type(e).__name__
-
-
-def _extents_key(extents: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(map(_extent_key, extents))
+_set = object.__setattr__
 
 
 class Type:
-    """Base of all types. ``==`` is structural, ``str`` is the printed form."""
+    """Base of all types (abstract). ``==`` is structural, ``str`` is the printed form."""
 
     __slots__ = ("__weakref__", "_hash")
+    _hash: int
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        raise TypeError(f"{type(self).__name__} is abstract")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name!r}")
@@ -111,7 +60,7 @@ class Type:
 
     def __hash__(self) -> int:
         try:
-            return self._hash  # type: ignore[has-type, no-any-return]
+            return self._hash
         except AttributeError:
             value = hash((type(self).__name__, *self._key()))
             object.__setattr__(self, "_hash", value)
@@ -131,9 +80,12 @@ class _Marker(Type):
     __slots__ = ()
     _instance: ClassVar[Any] = None
 
+    if not TYPE_CHECKING:  # the base refuses; an initialiser written in Python would cost each call
+        __init__ = object.__init__
+
     def __new__(cls) -> Any:
         if cls.__dict__.get("_instance") is None:
-            cls._instance = super().__new__(cls)
+            cls._instance = object.__new__(cls)
         return cls._instance
 
     @classmethod
@@ -164,22 +116,32 @@ class MemRefType(_Marker):
 
 
 class WindowBufferType(_Marker):
+    """Type of a WindowBuffer."""
+
     __slots__ = ()
 
 
 class CommCtxType(_Marker):
+    """A communicator context."""
+
     __slots__ = ()
 
 
 class PrefetchAsyncContextType(_Marker):
+    """Context of asynchronous prefetches."""
+
     __slots__ = ()
 
 
 class AsyncEventType(_Marker):
+    """A handle of an asynchronous transfer."""
+
     __slots__ = ()
 
 
 class AsyncSessionType(_Marker):
+    """A session of asynchronous transfers."""
+
     __slots__ = ()
 
 
@@ -188,16 +150,18 @@ class ScalarType(Type):
 
     __slots__ = ("dtype",)
     dtype: DataType
-    _cache: ClassVar[dict[DataType, ScalarType]] = {}
+
+    if not TYPE_CHECKING:  # the base refuses; an initialiser written in Python would cost each call
+        __init__ = object.__init__
 
     def __new__(cls, dtype: DataType) -> ScalarType:
-        found = cls._cache.get(dtype)
+        if type(dtype) is not DataType:
+            wrong_kind("ScalarType", "dtype", DataType, dtype)
+        found: ScalarType | None = dtype.scalar_type_
         if found is None:
-            if not isinstance(dtype, DataType):
-                raise TypeError(f"ScalarType requires a DataType, got {type(dtype).__name__}")
-            found = super().__new__(cls)
+            found = object.__new__(cls)
             _set(found, "dtype", dtype)
-            cls._cache[dtype] = found
+            _set(dtype, "scalar_type_", found)
         return found
 
     def _key(self) -> tuple[Any, ...]:
@@ -217,133 +181,13 @@ class TupleType(Type):
     types: FrozenList[Type]
 
     def __init__(self, types: Sequence[Type]) -> None:
-        _set(self, "types", FrozenList(types))
+        _set(self, "types", checked_list(types, Type, "TupleType", "types"))
 
     def _key(self) -> tuple[Any, ...]:
         return tuple(self.types)
 
     def _same(self, other: Any) -> bool:
         return list(self.types) == list(other.types)
-
-
-class TensorView:
-    """How a tensor lies in its buffer: strides, layout, valid region, pad value of what lies outside."""
-
-    __slots__ = ("layout", "pad", "stride", "valid_shape")
-
-    def __init__(
-        self,
-        stride: Sequence[Extent] | None = None,
-        layout: TensorLayout | None = None,
-        valid_shape: Sequence[Extent] | None = None,
-        pad: PadValue = PadValue.null,
-    ) -> None:
-        if layout is None:
-            if stride is not None or valid_shape is not None or pad is not PadValue.null:
-                raise ValueError("TensorView: layout is required when any other argument is given")
-            layout = TensorLayout.ND
-        self.stride: FrozenList[Expr] = normalize_extents(stride)
-        self.layout = layout
-        self.valid_shape: FrozenList[Expr] = normalize_extents(valid_shape)
-        self.pad = pad
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, TensorView)
-            and self.layout is other.layout
-            and self.pad is other.pad
-            and extents_equal(self.stride, other.stride)
-            and extents_equal(self.valid_shape, other.valid_shape)
-        )
-
-    def _key(self) -> tuple[Any, ...]:
-        return (_extents_key(self.stride), self.layout.value, _extents_key(self.valid_shape), self.pad.value)
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-
-class TileView:
-    """How a tile lies in its memory: block and inner layout, fractal size, valid region, pad. Immutable."""
-
-    __slots__ = ("blayout", "compact", "fractal", "pad", "slayout", "start_offset", "stride", "valid_shape")
-
-    valid_shape: FrozenList[Expr]
-    stride: FrozenList[Expr]
-    start_offset: Expr | None
-    blayout: TileLayout
-    slayout: TileLayout
-    fractal: int
-    pad: PadValue
-    compact: CompactMode
-
-    def __init__(
-        self,
-        valid_shape: Sequence[Extent] | None = None,
-        stride: Sequence[Extent] | None = None,
-        start_offset: Extent | None = None,
-        blayout: TileLayout = TileLayout.row_major,
-        slayout: TileLayout = TileLayout.none_box,
-        fractal: int = 512,
-        pad: PadValue = PadValue.null,
-        compact: CompactMode = CompactMode.null,
-    ) -> None:
-        _set(self, "valid_shape", normalize_extents(valid_shape))
-        _set(self, "stride", normalize_extents(stride))
-        _set(self, "start_offset", None if start_offset is None else _as_extent(start_offset))
-        _set(self, "blayout", blayout)
-        _set(self, "slayout", slayout)
-        _set(self, "fractal", fractal)
-        _set(self, "pad", pad)
-        _set(self, "compact", compact)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"TileView is immutable: cannot set {name!r}")
-
-    def replace(self, **changes: Any) -> TileView:
-        """A copy with some fields changed."""
-        values = {name: getattr(self, name) for name in TileView.__slots__}
-        values.update(changes)
-        return TileView(**values)
-
-    def same_layout(self, other: TileView) -> bool:
-        """Whether all fields but ``valid_shape`` agree."""
-        return (
-            self.blayout is other.blayout
-            and self.slayout is other.slayout
-            and self.fractal == other.fractal
-            and self.pad is other.pad
-            and self.compact is other.compact
-            and extents_equal(self.stride, other.stride)
-            and (self.start_offset is None) == (other.start_offset is None)
-            and (self.start_offset is None or extent_equal(self.start_offset, other.start_offset))
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, TileView)
-            and self.same_layout(other)
-            and extents_equal(self.valid_shape, other.valid_shape)
-        )
-
-    def _key(self) -> tuple[Any, ...]:
-        offset = None if self.start_offset is None else _extent_key(self.start_offset)
-        return (
-            _extents_key(self.valid_shape),
-            _extents_key(self.stride),
-            offset,
-            self.blayout.value,
-            self.slayout.value,
-            self.fractal,
-            self.pad.value,
-            self.compact.value,
-        )
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-
-_set = object.__setattr__
 
 
 class ShapedType(Type):
@@ -354,11 +198,9 @@ class ShapedType(Type):
     shape: FrozenList[Expr]
     memref: MemRef | None
 
-    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
-        raise TypeError("ShapedType is abstract")
-
     @property
     def memory_space(self) -> MemorySpace | None:
+        """Where the data lies; None when not decided."""
         return None
 
     @property
@@ -371,12 +213,27 @@ class ShapedType(Type):
         return self.memref is not None and self.memref is other.memref
 
 
-def _check_packed_fp4(dtype: DataType, shape: Sequence[Any]) -> None:
-    if dtype is not DataType.FP4:
-        return
-    last = shape[-1] if shape else None
-    value = getattr(last, "value", None)
-    if not isinstance(value, int) or value <= 0 or value % 2:
+def _init_shaped(self: ShapedType, owner: str, shape: Sequence[Extent], dtype: DataType, memref: Any) -> None:
+    dims = normalize_extents(shape)
+    if type(dtype) is not DataType:
+        wrong_kind(owner, "dtype", DataType, dtype)
+    if dtype is DataType.FP4:
+        _check_packed_fp4(dims)
+    if memref is not None and type(getattr(memref, "type", None)) is not MemRefType:
+        raise TypeError(f"{owner}: memref must be a MemRef or None, got {type(memref).__name__}")
+    _set_shape(self, dims)
+    _set_dtype(self, dtype)
+    _set_memref(self, memref)
+
+
+_set_shape = ShapedType.__dict__["shape"].__set__
+_set_dtype = ShapedType.__dict__["dtype"].__set__
+_set_memref = ShapedType.__dict__["memref"].__set__
+
+
+def _check_packed_fp4(shape: Sequence[Any]) -> None:
+    last = const_extent(shape[-1]) if shape else None
+    if last is None or last <= 0 or last % 2:
         raise ValueError("Packed FP4 types require rank >= 1 and a static, positive, even last dimension")
 
 
@@ -393,25 +250,27 @@ class TensorType(ShapedType):
         memref: MemRef | None = None,
         tensor_view: TensorView | None = None,
     ) -> None:
-        dims = normalize_extents(shape)
-        _check_packed_fp4(dtype, dims)
-        _set(self, "shape", dims)
-        _set(self, "dtype", dtype)
-        _set(self, "memref", memref)
-        _set(self, "tensor_view", None if tensor_view is None else _canonical_tensor_view(dims, tensor_view))
+        _init_shaped(self, "TensorType", shape, dtype, memref)
+        if tensor_view is not None:
+            if not isinstance(tensor_view, TensorView):
+                wrong_kind("TensorType", "tensor_view", TensorView, tensor_view)
+            tensor_view = canonical_tensor_view(self.shape, tensor_view)
+        _set_tensor_view(self, tensor_view)
 
     @property
     def memory_space(self) -> MemorySpace:
+        """Always global memory."""
         return MemorySpace.DDR
 
     @property
     def valid_extents(self) -> FrozenList[Expr]:
+        """The effective valid region: the view's, or the whole shape."""
         view = self.tensor_view
         return view.valid_shape if view is not None and view.valid_shape else self.shape
 
     def _key(self) -> tuple[Any, ...]:
         view = self.tensor_view
-        return (self.dtype.code(), _extents_key(self.shape), None if view is None else view._key())
+        return (self.dtype.code(), extents_key(self.shape), None if view is None else view._key())
 
     def _same(self, other: Any) -> bool:
         return (
@@ -421,13 +280,7 @@ class TensorType(ShapedType):
         )
 
 
-def _canonical_tensor_view(shape: FrozenList[Expr], view: TensorView) -> TensorView | None:
-    valid = view.valid_shape
-    if valid and extents_equal(valid, shape):
-        valid = EMPTY_LIST
-    if not view.stride and view.layout is TensorLayout.ND and not valid and view.pad is PadValue.null:
-        return None
-    return TensorView(view.stride, view.layout, valid, view.pad)
+_set_tensor_view = TensorType.__dict__["tensor_view"].__set__
 
 
 class DistributedTensorType(TensorType):
@@ -444,8 +297,10 @@ class DistributedTensorType(TensorType):
         tensor_view: TensorView | None = None,
         window_buffer: WindowBuffer | None = None,
     ) -> None:
-        if memref is not None and isinstance(memref, _expr_module().WindowBuffer):
+        if type(getattr(memref, "type", None)) is WindowBufferType:
             memref, window_buffer = None, memref
+        if window_buffer is not None and type(getattr(window_buffer, "type", None)) is not WindowBufferType:
+            raise TypeError("DistributedTensorType: window_buffer must be a WindowBuffer or None")
         super().__init__(shape, dtype, memref, tensor_view)
         _set(self, "window_buffer", window_buffer)
 
@@ -454,39 +309,6 @@ class DistributedTensorType(TensorType):
 
     def _same(self, other: Any) -> bool:
         return super()._same(other) and self.window_buffer is other.window_buffer
-
-
-# memory space -> (block layout or None for "by shape", inner layout, fractal)
-_IMPLICIT_LAYOUT: dict[MemorySpace | None, tuple[TileLayout | None, TileLayout, int]] = {
-    MemorySpace.Mat: (TileLayout.col_major, TileLayout.row_major, 512),
-    MemorySpace.Left: (TileLayout.col_major, TileLayout.row_major, 512),
-    MemorySpace.Right: (None, TileLayout.col_major, 512),
-    MemorySpace.Acc: (TileLayout.col_major, TileLayout.row_major, 1024),
-    MemorySpace.LeftScale: (TileLayout.row_major, TileLayout.row_major, 32),
-    MemorySpace.RightScale: (TileLayout.col_major, TileLayout.col_major, 32),
-}
-_IMPLICIT_CACHE: dict[tuple[Any, ...], TileView] = {}
-
-
-def is_column_vector(shape: Sequence[Any]) -> bool:
-    """Whether a shape is statically ``[r, 1]`` with ``r > 1``: such tiles lie column-major by default."""
-    if len(shape) != 2:
-        return False
-    rows, cols = getattr(shape[0], "value", None), getattr(shape[1], "value", None)
-    return cols == 1 and isinstance(rows, int) and rows > 1
-
-
-def implicit_tile_view(shape: Sequence[Any], memory_space: MemorySpace | None) -> TileView:
-    """The layout that a tile of this shape has in this space when nothing is said (without ``valid_shape``)."""
-    column = is_column_vector(shape)
-    key = (column, memory_space)
-    view = _IMPLICIT_CACHE.get(key)
-    if view is None:
-        block, inner, fractal = _IMPLICIT_LAYOUT.get(memory_space, (None, TileLayout.none_box, 512))
-        if block is None:
-            block = TileLayout.col_major if column else TileLayout.row_major
-        view = _IMPLICIT_CACHE[key] = TileView(blayout=block, slayout=inner, fractal=fractal)
-    return view
 
 
 _MEMREF_PREFIXES = (
@@ -502,11 +324,19 @@ _MEMREF_PREFIXES = (
 )
 
 
+def _space_of_name(name: str) -> MemorySpace:
+    for prefix, space in _MEMREF_PREFIXES:
+        if name.startswith(prefix):
+            return space
+    raise ValueError("TileType with MemRef must have explicit memory_space")
+
+
 class TileType(ShapedType):
     """A tile in on-chip memory. ``tile_view`` is None when it equals the implicit view of shape and space."""
 
-    __slots__ = ("_memory_space", "tile_view")
+    __slots__ = ("memory_space", "tile_view")
     tile_view: TileView | None
+    memory_space: MemorySpace | None
 
     def __init__(
         self,
@@ -516,26 +346,22 @@ class TileType(ShapedType):
         tile_view: TileView | None = None,
         memory_space: MemorySpace | None = None,
     ) -> None:
-        dims = normalize_extents(shape)
-        _check_packed_fp4(dtype, dims)
-        if memref is not None and memory_space is None:
-            memory_space = next((s for p, s in _MEMREF_PREFIXES if memref.name_hint.startswith(p)), None)
-            if memory_space is None:
-                raise ValueError("TileType with MemRef must have explicit memory_space")
-        _set(self, "shape", dims)
-        _set(self, "dtype", dtype)
-        _set(self, "memref", memref)
-        _set(self, "_memory_space", memory_space)
-        _set(
-            self, "tile_view", None if tile_view is None else _canonical_tile_view(dims, tile_view, memory_space)
-        )
-
-    @property
-    def memory_space(self) -> MemorySpace | None:
-        return self._memory_space  # type: ignore[attr-defined, no-any-return]
+        _init_shaped(self, "TileType", shape, dtype, memref)
+        if memory_space is None:
+            if memref is not None:
+                memory_space = _space_of_name(memref.name_hint)
+        elif type(memory_space) is not MemorySpace:
+            wrong_kind("TileType", "memory_space", MemorySpace, memory_space)
+        if tile_view is not None:
+            if not isinstance(tile_view, TileView):
+                wrong_kind("TileType", "tile_view", TileView, tile_view)
+            tile_view = canonical_tile_view(self.shape, tile_view, memory_space)
+        _set_memory_space(self, memory_space)
+        _set_tile_view(self, tile_view)
 
     @property
     def valid_extents(self) -> FrozenList[Expr]:
+        """The effective valid region: the view's, or the whole shape."""
         view = self.tile_view
         return view.valid_shape if view is not None and view.valid_shape else self.shape
 
@@ -548,7 +374,7 @@ class TileType(ShapedType):
         view, space = self.tile_view, self.memory_space
         return (
             self.dtype.code(),
-            _extents_key(self.shape),
+            extents_key(self.shape),
             None if view is None else view._key(),
             None if space is None else space.value,
         )
@@ -562,14 +388,8 @@ class TileType(ShapedType):
         )
 
 
-def _canonical_tile_view(
-    shape: FrozenList[Expr], view: TileView, memory_space: MemorySpace | None
-) -> TileView | None:
-    if view.valid_shape and extents_equal(view.valid_shape, shape):
-        view = view.replace(valid_shape=EMPTY_LIST)
-    if not view.valid_shape and view.same_layout(implicit_tile_view(shape, memory_space)):
-        return None
-    return view
+_set_memory_space = TileType.__dict__["memory_space"].__set__
+_set_tile_view = TileType.__dict__["tile_view"].__set__
 
 
 class ArrayType(ShapedType):
@@ -578,26 +398,25 @@ class ArrayType(ShapedType):
     __slots__ = ()
 
     def __init__(self, dtype: DataType, extent: Any) -> None:
-        dims = normalize_extents([extent])
-        value = getattr(dims[0], "value", None)
-        if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        _init_shaped(self, "ArrayType", [extent], dtype, None)
+        size = const_extent(self.extent)
+        if size is None or size <= 0:
             raise ValueError("ArrayType requires a positive constant extent")
-        if not (dtype.is_int_ or dtype in (DataType.BOOL, DataType.TASK_ID)):
+        if not (dtype.is_int_ or dtype is DataType.BOOL or dtype is DataType.TASK_ID):
             raise ValueError(f"ArrayType element type must be an integer, BOOL or TASK_ID, got {dtype}")
-        _set(self, "shape", dims)
-        _set(self, "dtype", dtype)
-        _set(self, "memref", None)
 
     @property
     def extent(self) -> Expr:
+        """The single dim."""
         return self.shape[0]
 
     @property
     def memory_space(self) -> MemorySpace:
+        """Always the scalar unit's local memory."""
         return MemorySpace.ScalarLocal
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.dtype.code(), _extent_key(self.extent))
+        return (self.dtype.code(), extent_key(self.extent))
 
     def _same(self, other: Any) -> bool:
         return self.dtype is other.dtype and extent_equal(self.extent, other.extent)
@@ -607,3 +426,35 @@ UNKNOWN = UnknownType()
 BOOL_TYPE = ScalarType(DataType.BOOL)
 INDEX_TYPE = ScalarType(DataType.INDEX)
 TASK_ID_TYPE = ScalarType(DataType.TASK_ID)
+
+__all__ = [
+    "BOOL_TYPE",
+    "INDEX_TYPE",
+    "TASK_ID_TYPE",
+    "UNKNOWN",
+    "ArrayType",
+    "AsyncEventType",
+    "AsyncSessionType",
+    "CommCtxType",
+    "DistributedTensorType",
+    "Extent",
+    "MemRefType",
+    "PrefetchAsyncContextType",
+    "PtrType",
+    "ScalarType",
+    "ShapedType",
+    "TensorType",
+    "TensorView",
+    "TileType",
+    "TileView",
+    "TupleType",
+    "Type",
+    "UnknownType",
+    "WindowBufferType",
+    "const_extent",
+    "extent_equal",
+    "extents_equal",
+    "implicit_tile_view",
+    "is_column_vector",
+    "normalize_extents",
+]

@@ -49,6 +49,16 @@ def compute_in(dtype: Any) -> Any:
     return np.dtype(np.float32) if dtype.kind == "V" or dtype.name.startswith(("bfloat", "float8", "float4")) else dtype
 
 
+def as_number(dtype: Any, value: Any) -> Any:
+    """A Python number as a NumPy scalar of ``dtype``; integers wrap."""
+    if dtype.kind in "iu" and isinstance(value, int):
+        bits = 8 * dtype.itemsize
+        value &= (1 << bits) - 1
+        if dtype.kind == "i" and value >> bits - 1:
+            value -= 1 << bits
+    return dtype.type(value)
+
+
 def broadcast_result_valid(shape: Sequence[int], *operands: ArrayValue) -> tuple[int, ...]:
     """The run-time twin of :func:`~pypto.ops.rules.broadcast_valid`."""
     result = list(shape)
@@ -68,7 +78,7 @@ def elementwise(ctx: Any, function: Callable[..., Any], *operands: Any) -> Array
     working = compute_in(dtype)
     arrays = [o for o in operands if isinstance(o, ArrayValue)]
     inputs = [
-        o.data.astype(working, copy=False) if isinstance(o, ArrayValue) else working.type(o) for o in operands
+        o.data.astype(working, copy=False) if isinstance(o, ArrayValue) else as_number(working, o) for o in operands
     ]
     with np.errstate(all="ignore"):
         data = function(*inputs)
@@ -79,7 +89,7 @@ def elementwise(ctx: Any, function: Callable[..., Any], *operands: Any) -> Array
     return fresh(data, mask, broadcast_result_valid(data.shape, *arrays))
 
 
-def _divide(a: Any, b: Any) -> Any:
+def divide(a: Any, b: Any) -> Any:
     if a.dtype.kind in "iu":
         quotient = np.floor_divide(a, b)
         inexact = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
@@ -218,7 +228,7 @@ HIGH_PRECISION = {"high_precision": (bool, False)}
 binary("add", lambda a, b: a + b, "lhs + rhs")
 binary("sub", lambda a, b: a - b, "lhs - rhs", scalar_keeps=True, scalar_dtypes=SUB_DTYPES)
 binary("mul", lambda a, b: a * b, "lhs * rhs")
-binary("div", _divide, "lhs / rhs; integers round toward zero", check=_check_div, kwargs=HIGH_PRECISION)
+binary("div", divide, "lhs / rhs; integers round toward zero", check=_check_div, kwargs=HIGH_PRECISION)
 binary("maximum", lambda a, b: np.maximum(a, b), "element-wise maximum; NaN propagates", scalar_suffix=None)
 binary("minimum", lambda a, b: np.minimum(a, b), "element-wise minimum; NaN propagates", scalar_suffix=None)
 binary("fmod", lambda a, b: np.fmod(a, b), "remainder with the sign of lhs", priority="full")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from ..ir.dtype import DataType
+from ..ir.enums import PadValue
 from ..ir.expr import ConstFloat, ConstInt, Expr, MakeTuple, index_const
 from ..ir.location import current_span
 from ..ir.node import FrozenList
@@ -96,3 +98,23 @@ def resolve_cast_mode(mode: Any) -> int:
 def sequence_of_ints(values: Any, what: str) -> Sequence[int]:
     """A literal list of compile-time ints."""
     return [int_attr(v, what) for v in (values.elements if isinstance(values, MakeTuple) else values)]
+
+
+def resolve_pad_value(value: Any, *, allow_null: bool = False) -> PadValue:
+    """The pad of ``fillpad`` and friends: a member, or 0, ``math.inf``, ``-math.inf``.
+
+    ``ValueError`` for other numbers (and for null, unless ``allow_null``), ``TypeError`` for other kinds.
+    """
+    if isinstance(value, (ConstInt, ConstFloat)):
+        value = value.value
+    if isinstance(value, PadValue):
+        if value is not PadValue.null or allow_null:
+            return value
+    elif isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"fillpad pad_value must be a PadValue, 0, math.inf or -math.inf, not {type(value).__name__}")
+    elif value in _PAD_OF_NUMBER:
+        return _PAD_OF_NUMBER[value]
+    raise ValueError(f"fillpad pad_value must be PadValue.zero, max or min, 0, math.inf or -math.inf, got {value!r}")
+
+
+_PAD_OF_NUMBER = {0: PadValue.zero, math.inf: PadValue.max, -math.inf: PadValue.min}

@@ -36,9 +36,13 @@ def promote_dtypes(a: DataType, b: DataType) -> DataType:
     return a
 
 
-def operand_error(op: str, position: str, wanted: str, operand: Any) -> TypeError:
+class OperandKindError(TypeError, ValueError):
+    """An operand of the wrong class: a wrong type to Python readers, a rejected value in the op contract (03, 17)."""
+
+
+def operand_error(op: str, position: str, wanted: str, operand: Any) -> OperandKindError:
     kind = operand.type if isinstance(operand, Expr) else operand
-    return TypeError(f"{op} requires {position} argument to be a {wanted}, but got {type(kind).__name__}")
+    return OperandKindError(f"{op} requires {position} argument to be a {wanted}, but got {type(kind).__name__}")
 
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -67,6 +71,16 @@ def tile_type(op: str, args: Sequence[Expr], index: int) -> TileType:
     if type(kind) is TileType:
         return kind
     raise operand_error(op, _ORDINALS[index], "TileType", args[index])
+
+
+def scratch_tile(op: str, args: Sequence[Expr], index: int, label: str = "tmp") -> TileType:
+    """The type of a scratch operand: it must be a tile, and takes no other part in inference."""
+    kind = args[index].type
+    if type(kind) is TileType:
+        return kind
+    raise OperandKindError(
+        f"{op} requires {_ORDINALS[index]} argument ({label}) to be a TileType, but got {type(kind).__name__}"
+    )
 
 
 def scalar_dtype(op: str, args: Sequence[Expr], index: int) -> DataType:
@@ -136,14 +150,14 @@ def broadcast_valid(shape: Sequence[Expr], *operands: Any) -> FrozenList[Expr]:
     if all(operand.valid_extents is operand.shape for operand in operands):
         return FrozenList(shape)
     result = list(shape)
-    for operand in operands:
-        valid, own = operand.valid_extents, operand.shape
-        if valid is own:
-            continue
-        for i in range(1, len(own) + 1):
-            if is_one(own[-i]) and not is_one(shape[-i]) and extent_equal(valid[-i], own[-i]):
-                continue
-            result[-i] = min_extent(result[-i], valid[-i])
+    for i in range(1, len(shape) + 1):
+        limit = None  # a valid extent never exceeds its dimension, so the shape itself is no candidate for the minimum
+        for operand in operands:
+            valid, own = operand.valid_extents, operand.shape
+            if i <= len(own) and not extent_equal(valid[-i], own[-i]):
+                limit = valid[-i] if limit is None else min_extent(limit, valid[-i])
+        if limit is not None:
+            result[-i] = limit
     return FrozenList(result)
 
 

@@ -59,6 +59,7 @@ def surface(*namespaces: str, name: str | None = None, ir: bool = True) -> Calla
 
     def register(function: F) -> F:
         known = name or function.__name__
+        function.__name__ = function.__qualname__ = known  # Python's own argument errors name what the user called
         for namespace in namespaces:
             if namespace.startswith("ir."):
                 IR_NAMESPACES[namespace[3:]][known] = function

@@ -1,0 +1,257 @@
+"""What a piece of code reads and writes of the tensors defined outside it, and which tensors its names stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..ir import expr as x
+from ..ir import stmt as st
+from ..ir.attrs import attr_expressions
+from ..ir.enums import ArgEffect, ParamDirection
+from ..ir.expr import Expr, Var
+from ..ir.program import Function
+from ..ir.type import TensorType, TupleType
+from ..ops.definition import Alias
+from ..ops.registry import REGISTRY
+
+
+class _Fresh:
+    """The root of a value that the code computes itself."""
+
+
+class _Unknown:
+    """The root of a value that may name different tensors."""
+
+
+FRESH: Any = _Fresh()
+UNKNOWN: Any = _Unknown()
+
+
+class TensorEffects:
+    """``reads``/``writes``: outer tensor variables; ``order``: those in order of first use; ``leaks``: tensor variable
+    assigned inside -> the outer variable that it names, or None; ``known``: no name may stand for different tensors,
+    and no scalar is assigned."""
+
+    def __init__(self) -> None:
+        self.reads: dict[Var, None] = {}
+        self.writes: dict[Var, None] = {}
+        self.order: dict[Var, None] = {}
+        self.leaks: dict[Var, Var | None] = {}
+        self.known = True
+
+
+def tensor_effects(body: st.Stmt, functions: Mapping[str, Function]) -> TensorEffects:
+    """Effects of a body on the tensors defined outside it. Linear in its size, but for loops that rebind a name
+    (walked again until the roots settle)."""
+    walker = _Walker(functions)
+    walker.stmt(body)
+    result = walker.effects
+    for var, root in walker.roots.items():
+        if not isinstance(var.type, TensorType):
+            continue
+        if root is UNKNOWN:
+            result.known = False
+        result.leaks[var] = None if root in (FRESH, UNKNOWN) else root
+    if walker.assigns_scalars:
+        result.known = False
+    return result
+
+
+class _Walker:
+    def __init__(self, functions: Mapping[str, Function]) -> None:
+        self.functions = functions
+        self.effects = TensorEffects()
+        self.roots: dict[Var, Any] = {}  # variable assigned inside -> outer variable, FRESH or UNKNOWN
+        self.tuples: dict[Var, list[Any]] = {}
+        self.assigns_scalars = False
+        self.depth = 0
+
+    # --- roots --------------------------------------------------------------------------------------------------------
+
+    def root(self, e: Expr) -> Any:
+        """The outer tensor variable that an expression names, FRESH, or UNKNOWN."""
+        if isinstance(e, Var):
+            known = self.roots.get(e)
+            if known is not None:
+                return known
+            return e if isinstance(e.type, TensorType) else FRESH
+        if isinstance(e, x.TupleGetItemExpr):
+            parts = self.value_roots(e.tuple)
+            return parts[e.index] if parts is not None and e.index < len(parts) else UNKNOWN
+        roots = self.value_roots(e)
+        return roots[0] if roots else FRESH
+
+    def value_roots(self, e: Expr) -> list[Any] | None:
+        """Roots of the results of an expression, one each."""
+        if isinstance(e, Var) and e in self.tuples:
+            return self.tuples[e]
+        if isinstance(e, x.MakeTuple):
+            return [self.root(v) for v in e.elements]
+        if isinstance(e, (x.Call, x.Submit)):
+            if isinstance(e.op, x.GlobalVar):
+                return self._function_roots(e)
+            definition = REGISTRY.get(e.op.name)
+            if definition is not None and definition.alias is not Alias.FRESH and definition.alias_operand is not None:
+                return [self.root(e.args[definition.alias_operand])]
+            return [FRESH]
+        return None
+
+    def _function_roots(self, e: Any) -> list[Any]:
+        from .lineage import return_lineage
+
+        function = self.functions.get(e.op.name)
+        lineage = return_lineage(function) if function is not None else None
+        if lineage is None:
+            count = len(e.type.types) if isinstance(e.type, TupleType) else 1
+            return [UNKNOWN] * count
+        return [FRESH if i is None or i >= len(e.args) else self.root(e.args[i]) for i in lineage]
+
+    def assign(self, var: Var, e: Expr) -> None:
+        if isinstance(var.type, TupleType):
+            roots = self.value_roots(e)
+            if roots is not None:
+                self.tuples[var] = roots
+            return
+        if isinstance(var.type, TensorType):
+            self.merge(var, self.root(e))
+
+    def merge(self, var: Var, root: Any) -> None:
+        """Give a variable a root; inside loops and branches an earlier, different one makes it unknown."""
+        old = self.roots.get(var)
+        if old is None and self._is_outer(var):
+            old = var if self.depth else None
+        if old is not None and old is not root and self.depth:
+            root = UNKNOWN
+        self.roots[var] = root
+
+    def _is_outer(self, var: Var) -> bool:
+        return var in self.effects.order
+
+    # --- accesses -----------------------------------------------------------------------------------------------------
+
+    def touch(self, root: Any, read: bool, write: bool) -> None:
+        if root is FRESH:
+            return
+        if root is UNKNOWN:
+            self.effects.known = False
+            return
+        self.effects.order.setdefault(root, None)
+        if read:
+            self.effects.reads.setdefault(root, None)
+        if write:
+            self.effects.writes.setdefault(root, None)
+
+    def expr(self, e: Expr) -> None:
+        """Accesses of an expression; a variable that is only passed on is touched by who uses it."""
+        if isinstance(e, (x.Call, x.Submit)):
+            if isinstance(e.op, x.GlobalVar):
+                self._function(e)
+            else:
+                self._operation(e)
+            for value in e.attrs.values():
+                for inner in attr_expressions(value):
+                    self.expr(inner)
+            return
+        if isinstance(e, x.BinaryExpr):
+            while isinstance(e, x.BinaryExpr):
+                self.expr(e.right)
+                e = e.left
+            self.expr(e)
+        elif isinstance(e, x.UnaryExpr):
+            self.expr(e.operand)
+        elif isinstance(e, x.MakeTuple):
+            for inner in e.elements:
+                self.expr(inner)
+        elif isinstance(e, x.TupleGetItemExpr):
+            self.expr(e.tuple)
+        elif isinstance(e, Var) and isinstance(e.type, TensorType) and e not in self.roots:
+            self.effects.order.setdefault(e, None)
+
+    def _operation(self, e: Any) -> None:
+        definition = REGISTRY.get(e.op.name)
+        for i, arg in enumerate(e.args):
+            self.expr(arg)
+            if not isinstance(arg.type, TensorType):
+                continue
+            if definition is None:
+                self.touch(self.root(arg), True, True)
+                continue
+            effect = definition.effect(i, e.kwargs)
+            is_view = definition.alias is Alias.VIEW and definition.alias_operand == i
+            reads = effect is not ArgEffect.Write and not is_view
+            self.touch(self.root(arg), reads, effect is not ArgEffect.Read)
+
+    def _function(self, e: Any) -> None:
+        function = self.functions.get(e.op.name)
+        for i, arg in enumerate(e.args):
+            self.expr(arg)
+            if not isinstance(arg.type, TensorType):
+                continue
+            direction = ParamDirection.InOut if function is None else function.param_directions[i]
+            self.touch(self.root(arg), direction is not ParamDirection.Out, direction is not ParamDirection.In)
+
+    # --- statements ---------------------------------------------------------------------------------------------------
+
+    def stmt(self, s: st.Stmt) -> None:
+        if isinstance(s, st.SeqStmts):
+            for inner in s.stmts:
+                self.stmt(inner)
+        elif isinstance(s, st.AssignStmt):
+            self.expr(s.value)
+            if not isinstance(s.var.type, (TensorType, TupleType)) and type(s.var.type).__name__ in ("ScalarType", "ArrayType"):
+                self._scalar(s.var)
+            self.assign(s.var, s.value)
+        elif isinstance(s, st.EvalStmt):
+            self.expr(s.expr)
+        elif isinstance(s, (st.YieldStmt, st.ReturnStmt)):
+            for value in s.value:
+                self.expr(value)
+        elif isinstance(s, st.IfStmt):
+            self._if(s)
+        elif isinstance(s, st.ForStmt):
+            for bound in (s.start, s.stop, s.step):
+                self.expr(bound)
+            self._loop(s)
+        elif isinstance(s, st.WhileStmt):
+            self.expr(s.condition)
+            self._loop(s)
+        elif isinstance(s, st.ScopeStmt):
+            self.stmt(s.body)
+
+    def _scalar(self, var: Var) -> None:
+        del var  # scalars computed by a kernel stay in it; a use behind the scope is found when it is read
+
+    def _if(self, s: st.IfStmt) -> None:
+        from ..ir.tree import get_last_yield_stmt
+
+        self.expr(s.condition)
+        self.depth += 1
+        for body in (s.then_body, s.else_body):
+            if body is None:
+                continue
+            self.stmt(body)
+            last = get_last_yield_stmt(body)
+            if last is not None:
+                for var, value in zip(s.return_vars, last.value, strict=False):
+                    self.assign(var, value)
+        self.depth -= 1
+
+    def _loop(self, s: Any) -> None:
+        from ..ir.tree import get_last_yield_stmt
+
+        self.depth += 1
+        for arg in s.iter_args:
+            self.expr(arg.initValue)
+            self.assign(arg, arg.initValue)
+        # Twice: a root that the body changes reaches its uses at the head of the next iteration.
+        for _ in range(2):
+            self.stmt(s.body)
+            last = get_last_yield_stmt(s.body)
+            if last is not None:
+                for arg, var, value in zip(s.iter_args, s.return_vars, last.value, strict=False):
+                    self.assign(arg, value)
+                    self.assign(var, value)
+        for arg, var in zip(s.iter_args, s.return_vars, strict=False):
+            self.merge(var, self.roots.get(arg, UNKNOWN))
+        self.depth -= 1

@@ -1,0 +1,121 @@
+"""Walking expressions without recursion, and structural equality by interned numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ir import expr as x
+from ..ir.dtype import DataType
+from ..ir.expr import BinaryExpr, Expr, UnaryExpr
+from ..ir.type import ScalarType
+
+# How many expressions a memo may keep alive before it is emptied.
+MEMO_LIMIT = 50_000
+
+
+def operands(e: Any) -> tuple[Any, ...]:
+    """The children that scalar analyses look at: those of operators. Calls, tuples and variables are leaves."""
+    if isinstance(e, BinaryExpr):
+        return e.left, e.right
+    return (e.operand,) if isinstance(e, UnaryExpr) else ()
+
+
+def scalar_dtype(e: Any) -> DataType | None:
+    """The dtype of a scalar expression, None for other expressions."""
+    kind = e.type
+    return kind.dtype if type(kind) is ScalarType else None
+
+
+def is_integer(e: Any) -> bool:
+    """Whether the expression is an integer scalar (BOOL is none)."""
+    kind = e.type
+    return type(kind) is ScalarType and kind.dtype.is_int_
+
+
+def is_float(e: Any) -> bool:
+    """Whether the expression is a float scalar."""
+    kind = e.type
+    return type(kind) is ScalarType and kind.dtype.is_float_
+
+
+def conjuncts(condition: Any) -> list[Any]:
+    """The parts of nested ``and``s, left to right."""
+    found: list[Any] = []
+    stack = [condition]
+    while stack:
+        e = stack.pop()
+        if type(e) is x.And:
+            stack += (e.right, e.left)
+        else:
+            found.append(e)
+    return found
+
+
+def post_order(root: Any, done: Any, visit: Callable[[Any], None], children: Callable[[Any], Any] = operands) -> None:
+    """Visit ``root`` and what lies below, children first; ``visit`` must put the node into ``done``.
+
+    Nodes in ``done`` are not entered: a shared node is visited once, however many paths lead to it.
+    """
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        if node in done:
+            stack.pop()
+            continue
+        waiting = [child for child in children(node) if child not in done]
+        if waiting:
+            waiting.reverse()
+            stack += waiting
+        else:
+            stack.pop()
+            visit(node)
+
+
+class Interner:
+    """Gives structurally equal expressions one number.
+
+    Equal are: the same object; constants of one value and dtype; operators of one class and dtype over equal operands.
+    A call equals itself only, since it may read memory that changes.
+    """
+
+    __slots__ = ("_numbers", "_table")
+
+    def __init__(self) -> None:
+        self._numbers: dict[Expr, int] = {}
+        self._table: dict[Any, int] = {}
+
+    def __call__(self, e: Any) -> int:
+        found = self._numbers.get(e)
+        if found is None:
+            if len(self._numbers) > MEMO_LIMIT:
+                # Numbers are not given again: a number from before never equals a new one by accident.
+                self._numbers.clear()
+            post_order(e, self._numbers, self._visit)
+            found = self._numbers[e]
+        return found
+
+    def equal(self, a: Any, b: Any) -> bool:
+        """Structural equality."""
+        return a is b or self(a) == self(b)
+
+    def _visit(self, e: Any) -> None:
+        numbers = self._numbers
+        cls = type(e)
+        if isinstance(e, BinaryExpr):
+            key: Any = (cls, e.dtype, numbers[e.left], numbers[e.right])
+        elif isinstance(e, UnaryExpr):
+            key = (cls, e.dtype, numbers[e.operand])
+        elif cls is x.ConstInt or cls is x.ConstBool:
+            key = (cls, e.type.dtype, e.value)
+        elif cls is x.ConstFloat:
+            key = (cls, e.dtype, repr(e.value))  # -0.0 differs from 0.0, and NaN equals itself
+        else:
+            key = e
+        found = self._table.get(key)
+        if found is None:
+            found = self._table[key] = len(self._table)
+        numbers[e] = found
+
+
+__all__ = ["MEMO_LIMIT", "Interner", "conjuncts", "is_float", "is_integer", "operands", "post_order", "scalar_dtype"]

@@ -1,0 +1,145 @@
+"""``#`` comments and docstrings on their way to the statements that they describe."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings
+from typing import Any
+
+
+class Comment:
+    __slots__ = ("column", "line", "text", "trailing")
+
+    def __init__(self, line: int, column: int, text: str, trailing: bool) -> None:
+        self.line = line
+        self.column = column
+        self.text = text
+        self.trailing = trailing
+
+
+def scan_comments(text: str) -> list[Comment]:
+    """All comments of a source text in line order.
+
+    Only lines with a ``#`` are looked at; the tokenizer, which costs more than parsing, runs only for a text with
+    triple-quoted strings, where a line alone does not tell what is a comment.
+    """
+    if "#" not in text:
+        return []
+    lines = text.splitlines()
+    if any("#" in line for line in lines) and ('"""' in text or "'''" in text):
+        return _tokenized_comments(text)
+    found = []
+    for number, line in enumerate(lines, 1):
+        if "#" in line:
+            column = _comment_start(line)
+            if column >= 0:
+                found.append(_comment(number, column, line[column:], bool(line[:column].strip())))
+    return found
+
+
+def _comment(line: int, column: int, text: str, trailing: bool) -> Comment:
+    body = text[1:]
+    return Comment(line, column, body[1:] if body.startswith(" ") else body, trailing)
+
+
+def _comment_start(line: str) -> int:
+    """Column of the comment of a line without multi-line strings, or -1."""
+    quote = ""
+    i = 0
+    while i < len(line):
+        char = line[i]
+        if quote:
+            if char == "\\":
+                i += 1
+            elif char == quote:
+                quote = ""
+        elif char in "\"'":
+            quote = char
+        elif char == "#":
+            return i
+        i += 1
+    return -1
+
+
+def _tokenized_comments(text: str) -> list[Comment]:
+    found = []
+    code_lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            found.append(_comment(token.start[0], token.start[1], token.string, token.start[0] in code_lines))
+        elif token.type not in (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
+            code_lines.update(range(token.start[0], token.end[0] + 1))
+    return found
+
+
+class CommentQueue:
+    """Comments in line order, consumed from the front as statements are reached."""
+
+    __slots__ = ("_comments", "_next", "_pending")
+
+    def __init__(self, comments: list[Comment]) -> None:
+        self._comments = comments
+        self._next = 0
+        self._pending: list[str] = []
+
+    def take_pending(self) -> list[str]:
+        """The comments for the next emitted statement."""
+        if not self._pending:
+            return self._pending
+        taken, self._pending = self._pending, []
+        return taken
+
+    def add_docstring(self, text: str) -> None:
+        self._pending.extend(line.strip() for line in text.strip().splitlines())
+
+    def skip_to(self, line: int) -> None:
+        """Drop comments before a line (of a signature, say)."""
+        while self._next < len(self._comments) and self._comments[self._next].line < line:
+            self._next += 1
+
+    def reach(self, stmt: ast.stmt) -> None:
+        """Take the comments that belong to a statement: those above it, and trailing or header ones."""
+        comments = self._comments
+        if self._next >= len(comments) and not self._pending:
+            return
+        body = getattr(stmt, "body", None)
+        last = _header_end(stmt, body) if body else (stmt.end_lineno or stmt.lineno)
+        limit = body[0].col_offset if body else None
+        while self._next < len(comments):
+            comment = comments[self._next]
+            if comment.line > last or (
+                limit is not None and comment.line > stmt.lineno and not comment.trailing and comment.column >= limit
+            ):
+                break
+            self._pending.append(comment.text)
+            self._next += 1
+
+    def end_block(self, last_line: int, indent: int, source: Any) -> None:
+        """Close a block: comments left at its indentation describe nothing and are dropped with a warning."""
+        dropped = []
+        comments = self._comments
+        while self._next < len(comments) and (
+            comments[self._next].line <= last_line
+            or (comments[self._next].column >= indent > 0 and not comments[self._next].trailing)
+        ):
+            dropped.append(comments[self._next])
+            self._next += 1
+        if dropped:
+            shown = ", ".join(f"line {c.line + source.line_offset}: {c.text!r}" for c in dropped[:3])
+            warnings.warn(f"Dropped {len(dropped)} tail-of-block comment(s): {shown}", UserWarning, stacklevel=2)
+
+
+def _header_end(stmt: ast.stmt, body: list[ast.stmt]) -> int:
+    """Last line of a compound statement's header."""
+    ends = [stmt.lineno]
+    for field in ("test", "iter", "target"):
+        node = getattr(stmt, field, None)
+        if node is not None:
+            ends.append(node.end_lineno)
+    for item in getattr(stmt, "items", ()):
+        ends.append(item.context_expr.end_lineno)
+        if item.optional_vars is not None:
+            ends.append(item.optional_vars.end_lineno)
+    return min(max(ends), body[0].lineno)

@@ -1,0 +1,673 @@
+"""``with`` scopes and the loops that are scopes: ``pl.at``, clusters, runtime scopes, SPMD, split regions."""
+
+from __future__ import annotations
+
+import ast
+import keyword as python_keywords
+import warnings
+from typing import Any
+
+from ..ir.enums import FunctionType, Level, Role, SplitMode
+from ..ir.expr import ConstInt, Expr, Var
+from ..ir.node import FrozenList
+from ..ir.program import Function
+from ..ir.stmt import (
+    AssignStmt,
+    ClusterScopeStmt,
+    HierarchyScopeStmt,
+    InCoreScopeStmt,
+    RuntimeScopeStmt,
+    SplitAivScopeStmt,
+    SpmdScopeStmt,
+    Stmt,
+)
+from ..ir.type import TensorType
+from ..ops.surface import NAMESPACES
+from .base import Construct
+from .closure import MISSING, dotted
+from .control_flow import ControlFlow
+from .errors import InvalidOperationError, UnsupportedFeatureError, did_you_mean
+from .inline import InlineFunction
+
+_HOST_OR_ABOVE = (Level.HOST, Level.CLUSTER_0, Level.CLUSTER_1, Level.CLUSTER_2, Level.GLOBAL)
+_KERNEL_TYPES = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
+_AT_KEYWORDS = (
+    "level",
+    "role",
+    "optimizations",
+    "deps",
+    "no_dep_args",
+    "dumps",
+    "allow_early_resolve",
+    "name_hint",
+    "windowize",
+)
+_SPMD_KEYWORDS = (
+    "core_num",
+    "sync_start",
+    "name_hint",
+    "optimizations",
+    "deps",
+    "allow_early_resolve",
+    "predicate",
+)
+
+
+class Optimizations:
+    """Entries of ``optimizations=[...]``."""
+
+    __slots__ = ("given", "slot_entry", "slot_num", "split")
+
+    def __init__(self) -> None:
+        self.given = False
+        self.slot_entry = False
+        self.split: SplitMode | None = None
+        self.slot_num: int | None = None
+
+
+class Scopes(ControlFlow):
+    """Scope syntax."""
+
+    def stmt_with(self, node: ast.With) -> None:
+        if len(node.items) != 1:
+            self.fail("Only single context manager supported", node, "Nest the with statements")
+        item = node.items[0]
+        call = item.context_expr
+        parts = dotted(call.func) if type(call) is ast.Call else None
+        name = self._scope_name(parts)
+        handler = {
+            "at": self._at,
+            "cluster": self._cluster,
+            "scope": self._runtime_scope,
+            "manual_scope": self._runtime_scope,
+            "spmd": self._spmd_with,
+        }.get(name)
+        if handler is None:
+            hint = did_you_mean(name, ("at", "cluster", "scope", "manual_scope", "spmd")) if name else None
+            self.fail(
+                f"Unsupported context manager in with statement: {ast.unparse(call)}",
+                call,
+                hint or "Use pl.at, pl.cluster, pl.scope, pl.manual_scope or pl.spmd",
+                UnsupportedFeatureError,
+            )
+        assert type(call) is ast.Call
+        if item.optional_vars is not None:
+            if name not in ("at", "spmd"):
+                self.fail("the `as` clause only applies to pl.at and pl.spmd", item.optional_vars)
+            if type(item.optional_vars) is not ast.Name:
+                self.fail(
+                    f"`as` target on `with pl.{name}(...)` must be a plain variable name", item.optional_vars
+                )
+        handler(node, call, item.optional_vars)
+
+    def _scope_name(self, parts: tuple[str, ...] | None) -> str:
+        if parts is None:
+            return ""
+        if len(parts) == 2 and self.closure.alias(parts[0]) == "pl":
+            return parts[1]
+        if len(parts) == 1:
+            value = self.closure.get(parts[0])
+            if getattr(value, "__module__", "").startswith("pypto.language"):
+                return str(value.__name__)
+        return ""
+
+    def _scoped_block(self, statements: list[ast.stmt], kind: str, node: ast.stmt) -> list[Stmt]:
+        """The statements of a scope body; names leak."""
+        construct = Construct(kind, node)
+        self.constructs.append(construct)
+        self.scopes.push()
+        try:
+            with self.collecting() as stmts:
+                self.block(statements)
+        finally:
+            self.constructs.pop()
+            self.scopes.pop(leak=True)
+        if kind == "runtime" and construct.yield_names is not None:
+            outer = next((c for c in reversed(self.constructs) if c.kind != "runtime"), None)
+            if outer is not None:
+                outer.yield_names, outer.yield_types = construct.yield_names, construct.yield_types
+        return stmts
+
+    # --- keyword values -----------------------------------------------------------------------------------------------
+
+    def _keywords(self, call: ast.Call, known: tuple[str, ...], unknown: str, star: str) -> dict[str, ast.expr]:
+        found: dict[str, ast.expr] = {}
+        for keyword in call.keywords:
+            if keyword.arg is None:
+                self.fail(star, call)
+            if keyword.arg not in known:
+                self.fail(unknown.format(keyword.arg), call, did_you_mean(keyword.arg, known))
+            found[keyword.arg] = keyword.value
+        return found
+
+    def _name_hint(self, node: ast.expr | None) -> str:
+        if node is None:
+            return ""
+        if type(node) is not ast.Constant or not isinstance(node.value, str):
+            self.fail("'name_hint' argument must be a string literal", node)
+        text = node.value
+        if text and (not text.isidentifier() or python_keywords.iskeyword(text)):
+            self.fail(f"'name_hint' must be a valid non-keyword identifier, got {text!r}", node)
+        return text
+
+    def _enum_member(self, node: ast.expr, enum: Any, what: str) -> Any:
+        parts = dotted(node)
+        if parts is not None:
+            if len(parts) >= 2 and parts[-2] == what and parts[-1] in enum.__members__:
+                return enum[parts[-1]]
+            value = self.closure.attribute_chain(parts)
+            if isinstance(value, enum):
+                return value
+        known = ", ".join(enum.__members__)
+        name = parts[-1] if parts else ast.unparse(node)
+        self.fail(f"Unknown {what} value: {name}", node, did_you_mean(name, enum.__members__) or f"Valid: {known}")
+
+    def _tensor_list(self, node: ast.expr, what: str) -> FrozenList[Var]:
+        if type(node) not in (ast.List, ast.Tuple):
+            self.type_error(f"pl.at({what}=...) must be a list literal", node)
+        found: list[Var] = []
+        for element in node.elts:  # type: ignore[attr-defined]
+            if type(element) is not ast.Name:
+                self.type_error(f"pl.at({what}=...) entries must be bare tensor names", element)
+            var = self.scopes.lookup(element.id)
+            if var is None:
+                self.type_error(f"pl.at({what}=...) references unknown name '{element.id}'", element)
+            if not isinstance(var, Var) or not isinstance(var.type, TensorType):
+                self.type_error(f"pl.at({what}=...): '{element.id}' is not a tensor", element)
+            if any(var is other for other in found):
+                self.type_error(f"pl.at({what}=...) names '{element.id}' more than once", element)
+            found.append(var)
+        return FrozenList(found)
+
+    def _optimizations(self, node: ast.expr | None, owner: str) -> Optimizations:
+        result = Optimizations()
+        if node is None:
+            return result
+        if type(node) is not ast.List:
+            self.fail(f"{owner}(optimizations=...) must be a list literal", node)
+        result.given = bool(node.elts)
+        for entry in node.elts:
+            parts = dotted(entry.func) if type(entry) is ast.Call else None
+            name = parts[-1] if parts else ""
+            if name == "split":
+                self._split_entry(entry, result)  # type: ignore[arg-type]
+            elif name == "cross_core_slot":
+                self._slot_entry(entry, result)  # type: ignore[arg-type]
+            else:
+                self.fail(
+                    f"Unsupported entry in {owner}(optimizations=[...]): {ast.unparse(entry)}",
+                    entry,
+                    "Use pl.split(mode) or pl.cross_core_slot(slot_num=N)",
+                )
+        return result
+
+    def _split_entry(self, call: ast.Call, result: Optimizations) -> None:
+        if result.split is not None:
+            self.fail("Duplicate 'pl.split(...)' entry", call)
+        modes = list(call.args) + [k.value for k in call.keywords if k.arg == "mode"]
+        if len(modes) != 1:
+            self.fail("pl.split(...) takes exactly 1 positional argument", call)
+        result.split = self._enum_member(modes[0], SplitMode, "SplitMode")
+        for keyword in call.keywords:
+            if keyword.arg == "slot_num":
+                warnings.warn(
+                    "pl.split(..., slot_num=N) is deprecated: use pl.cross_core_slot(slot_num=N)",
+                    DeprecationWarning,
+                    stacklevel=2,
+                )
+                self._set_slot(self._slot_value(keyword.value), call, result)
+            elif keyword.arg != "mode":
+                self.fail(f"pl.split(...) got an unexpected keyword argument '{keyword.arg}'", call)
+
+    def _slot_entry(self, call: ast.Call, result: Optimizations) -> None:
+        if call.args:
+            self.fail("pl.cross_core_slot(...) takes no positional arguments", call)
+        values = [k.value for k in call.keywords if k.arg == "slot_num"]
+        if len(values) != 1 or len(call.keywords) != 1:
+            self.fail("pl.cross_core_slot(...) requires the slot_num= keyword", call)
+        if result.slot_entry:
+            self.fail("Duplicate 'pl.cross_core_slot(...)' entry", call)
+        result.slot_entry = True
+        self._set_slot(self._slot_value(values[0]), call, result)
+
+    def _slot_value(self, node: ast.expr) -> int:
+        value = node.value if type(node) is ast.Constant else self.closure.evaluate(node)
+        if type(value) is not int:
+            self.fail("slot_num must be an integer literal", node)
+        if value <= 0:
+            self.fail(f"slot_num must be positive, got {value}", node)
+        return value
+
+    def _set_slot(self, value: int, call: ast.Call, result: Optimizations) -> None:
+        if result.slot_num is not None:
+            self.fail("optimizations= sets the cross-core slot count twice", call)
+        result.slot_num = value
+
+    def _sticky_dumps(self, attrs: dict[str, Any]) -> None:
+        """Forward-sticky dump tags join ``dump_vars`` at scope entry."""
+        if self.dump_tags:
+            known = list(attrs.get("dump_vars", ()))
+            known += [tag for tag in self.dump_tags if not any(tag is var for var in known)]
+            attrs["dump_vars"] = FrozenList(known)
+
+    # --- pl.at --------------------------------------------------------------------------------------------------------
+
+    def _at(self, node: ast.With, call: ast.Call, as_name: ast.Name | None) -> None:
+        keywords = self._keywords(call, _AT_KEYWORDS, "Unknown keyword argument '{}' in pl.at()", "Unsupported **kwargs in pl.at()")
+        if len(call.args) > 2:
+            self.fail("pl.at() takes at most 2 positional arguments", call)
+        for name, value in zip(("level", "role"), call.args, strict=False):
+            if name in keywords:
+                self.fail(f"pl.at() got multiple values for argument '{name}'", call)
+            keywords[name] = value
+        if "level" not in keywords:
+            self.fail("pl.at() requires a level argument", call, "Write pl.at(level=pl.Level.CORE_GROUP)")
+        level = self._enum_member(keywords["level"], Level, "Level")
+        role_node = keywords.get("role")
+        role = None
+        if role_node is not None and not (type(role_node) is ast.Constant and role_node.value is None):
+            role = self._enum_member(role_node, Role, "Role")
+        name_hint = self._name_hint(keywords.get("name_hint"))
+        optimizations = self._optimizations(keywords.get("optimizations"), "pl.at")
+        core = level is Level.CORE_GROUP
+        if core and role is not None:
+            self.fail("role= is not supported with level=pl.Level.CORE_GROUP", call)
+        if not core and role is Role.SubWorker and level in _HOST_OR_ABOVE:
+            self.fail(
+                "Inline 'with pl.at(level>=HOST, role=pl.Role.SubWorker)' is not supported",
+                call,
+                "Declare a function with that level and role instead",
+            )
+        if not core and (optimizations.split is not None or optimizations.slot_num is not None):
+            self.fail("optimizations= is only supported with level=pl.Level.CORE_GROUP", call)
+        attrs: dict[str, Any] = {}
+        if "deps" in keywords:
+            deps = self.dependencies(keywords["deps"])
+            if deps:
+                attrs["manual_dep_edges"] = deps
+        if "no_dep_args" in keywords:
+            found = self._tensor_list(keywords["no_dep_args"], "no_dep_args")
+            if found:
+                attrs["arg_direction_overrides_vars"] = found
+        if "dumps" in keywords:
+            found = self._tensor_list(keywords["dumps"], "dumps")
+            if found:
+                attrs["dump_vars"] = found
+        self._sticky_dumps(attrs)
+        self._task_id(attrs, as_name, node)
+        if self.bool_literal(keywords.get("allow_early_resolve"), "allow_early_resolve"):
+            attrs["allow_early_resolve"] = True
+        if optimizations.slot_num is not None:
+            attrs["slot_num"] = optimizations.slot_num
+        if self.bool_literal(keywords.get("windowize"), "windowize"):
+            if not core:
+                self.fail("windowize=True is only supported with level=pl.Level.CORE_GROUP", call)
+            attrs["windowize"] = True
+        comments = self.comments.take_pending()
+        span = self.span(node)
+        self._open_split.append(optimizations.split is not None if core else None)
+        try:
+            stmts = self._scoped_block(node.body, "incore" if core else "scope", node)
+        finally:
+            self._open_split.pop()
+        self.comments._pending = [*comments, *self.comments._pending]
+        body = self.body_of(stmts, span)
+        if core:
+            split = optimizations.split or SplitMode.NONE
+            self.emit(InCoreScopeStmt(split, name_hint, body=body, span=span, attrs=attrs))
+        else:
+            self.emit(HierarchyScopeStmt(level, role, name_hint, body=body, span=span, attrs=attrs))
+
+    def _task_id(self, attrs: dict[str, Any], as_name: ast.Name | None, node: ast.stmt) -> None:
+        if as_name is not None:
+            attrs["task_id_var"] = self.placeholder(as_name.id, as_name, self.span(node))
+
+    # --- cluster and runtime scopes -----------------------------------------------------------------------------------
+
+    def _cluster(self, node: ast.With, call: ast.Call, _as: Any) -> None:
+        if call.args:
+            self.fail("pl.cluster() does not accept positional arguments", call)
+        keywords = self._keywords(
+            call, ("name_hint",), "pl.cluster() got unexpected keyword argument '{}'", "pl.cluster() does not accept **kwargs"
+        )
+        attrs: dict[str, Any] = {}
+        self._sticky_dumps(attrs)
+        comments = self.comments.take_pending()
+        span = self.span(node)
+        stmts = self._scoped_block(node.body, "cluster", node)
+        self.comments._pending = [*comments, *self.comments._pending]
+        body = self.body_of(stmts, span)
+        self.emit(ClusterScopeStmt(self._name_hint(keywords.get("name_hint")), body=body, span=span, attrs=attrs))
+
+    def _runtime_scope(self, node: ast.With, call: ast.Call, _as: Any) -> None:
+        parts = dotted(call.func) or ("",)
+        manual = parts[-1] == "manual_scope"
+        if manual and (call.args or call.keywords):
+            self.fail("pl.manual_scope() does not accept arguments", call)
+        if call.args:
+            self.fail("pl.scope() takes only a 'mode=' keyword", call)
+        for keyword in call.keywords:
+            if keyword.arg != "mode":
+                self.fail(f"pl.scope() got an unexpected keyword argument '{keyword.arg}': it takes only a 'mode=' keyword", call)
+            mode = dotted(keyword.value) or ("",)
+            if mode[-1] not in ("AUTO", "MANUAL"):
+                self.fail(f"Unknown ScopeMode value: {mode[-1]}", keyword.value, "Valid: AUTO, MANUAL")
+            manual = mode[-1] == "MANUAL"
+        if self.func_type in _KERNEL_TYPES:
+            self.fail(
+                "runtime scopes belong to orchestration functions, not to kernels",
+                call,
+                "Move the scope to the function that launches this kernel",
+            )
+        if not manual and self.auto_scope and self.func_type is not FunctionType.Inline:
+            self.fail("a hand-placed AUTO 'with pl.scope()' requires @pl.function(auto_scope=False)", call)
+        if any(c.kind == "runtime" and c.node is not None and c.node in self._manual_nodes for c in self.constructs):
+            kind = "MANUAL" if manual else "AUTO"
+            self.fail(f"a {kind} scope may not be nested inside a MANUAL scope", call)
+        if manual:
+            self._manual_nodes.add(node)
+        comments = self.comments.take_pending()
+        span = self.span(node)
+        stmts = self._scoped_block(node.body, "runtime", node)
+        self.comments._pending = [*comments, *self.comments._pending]
+        self.emit(RuntimeScopeStmt(manual, body=self.body_of(stmts, span), span=span))
+
+    # --- pl.spmd ------------------------------------------------------------------------------------------------------
+
+    def _spmd_core_num(self, call: ast.Call, keywords: dict[str, ast.expr]) -> Expr:
+        if len(call.args) > 1:
+            self.fail("pl.spmd() takes at most one positional argument", call)
+        if call.args:
+            if "core_num" in keywords:
+                self.fail("pl.spmd() got multiple values for argument 'core_num'", call)
+            return self.core_num(call.args[0])
+        if "core_num" not in keywords:
+            self.fail("pl.spmd() requires core_num", call)
+        return self.core_num(keywords["core_num"])
+
+    def _spmd_parts(
+        self, call: ast.Call, keywords: dict[str, ast.expr], as_name: ast.Name | None, node: ast.stmt
+    ) -> tuple[Expr, bool, str, Optimizations, dict[str, Any]]:
+        core_num = self._spmd_core_num(call, keywords)
+        sync_start = self.bool_literal(keywords.get("sync_start"), "sync_start")
+        name_hint = self._name_hint(keywords.get("name_hint"))
+        optimizations = self._optimizations(keywords.get("optimizations"), "pl.spmd")
+        early = self.bool_literal(keywords.get("allow_early_resolve"), "allow_early_resolve")
+        if any(c.kind == "cluster" for c in self.constructs):
+            if as_name is not None:
+                self.fail("pl.spmd() cannot capture a TaskId when nested inside pl.cluster()", call)
+            if early or "predicate" in keywords:
+                self.fail(
+                    "pl.spmd(allow_early_resolve=..., predicate=...) cannot be nested inside `pl.cluster()`", call
+                )
+        if "deps" in keywords and as_name is None:
+            self.fail(
+                "pl.spmd() does not accept 'deps=' here", call, "Write with pl.spmd(n, deps=[...]) as tid:"
+            )
+        attrs: dict[str, Any] = {}
+        deps: FrozenList[Expr] = FrozenList()
+        if "deps" in keywords:
+            deps = self.dependencies(keywords["deps"])
+            if deps:
+                attrs["manual_dep_edges"] = deps
+        self._task_id(attrs, as_name, node)
+        if early:
+            attrs["allow_early_resolve"] = True
+        if "predicate" in keywords:
+            attrs["predicate"] = self.predicate(keywords["predicate"], deps, as_name is not None)
+        return core_num, sync_start, name_hint, optimizations, attrs
+
+    def spmd_loop(self, node: ast.For, call: ast.Call) -> None:
+        """``for i in pl.spmd(n):``."""
+        for keyword in call.keywords:
+            if keyword.arg in ("init_values", "chunk", "chunk_policy", "attrs", "step", "stage"):
+                self.fail(f"pl.spmd() loop form does not accept '{keyword.arg}='", call)
+        keywords = self._keywords(
+            call, _SPMD_KEYWORDS, "pl.spmd() got an unexpected keyword argument '{}'", "pl.spmd() does not accept **kwargs"
+        )
+        if type(node.target) is not ast.Name:
+            self.fail("pl.spmd() loop must use a single loop variable", node.target)
+        core_num, sync_start, hint, optimizations, attrs = self._spmd_parts(call, keywords, None, node)
+        comments = self.comments.take_pending()
+        span = self.span(node)
+        stmts = self._indexed_block(node, node.target, "get_block_idx", "incore", optimizations)
+        spmd_name, core_name = _spmd_names(hint)
+        inner = self._carrier(stmts, core_name, optimizations, span)
+        self.comments._pending = [*comments, *self.comments._pending]
+        self.emit(SpmdScopeStmt(core_num, sync_start, spmd_name, body=inner, span=span, attrs=attrs))
+
+    def _indexed_block(
+        self, node: ast.For, target: ast.Name, op: str, kind: str, optimizations: Optimizations | None
+    ) -> list[Stmt]:
+        """A loop body that is a scope: its first statement reads the index."""
+        construct = Construct(kind, node)
+        self.constructs.append(construct)
+        self.scopes.push()
+        self._open_split.append(optimizations.split is not None if optimizations is not None else None)
+        try:
+            with self.collecting() as stmts:
+                index = self.call_surface(NAMESPACES["tile"][op], (), {}, f"pl.tile.{op}", target)
+                var = Var(target.id, index.type, self.span(target))
+                self.scopes.bind(target.id, var)
+                self.body.append(AssignStmt(var, index, self.span(target)))
+                self.block(node.body)
+        finally:
+            self._open_split.pop()
+            self.constructs.pop()
+            self.scopes.pop(leak=True)
+        return stmts
+
+    def _carrier(self, stmts: list[Stmt], name: str, optimizations: Optimizations, span: Any) -> Stmt:
+        """The InCore scope inside an Spmd scope."""
+        attrs: dict[str, Any] = {}
+        self._sticky_dumps(attrs)
+        if optimizations.slot_num is not None:
+            attrs["slot_num"] = optimizations.slot_num
+        split = optimizations.split or SplitMode.NONE
+        return InCoreScopeStmt(split, name, body=self.body_of(stmts, span), span=span, attrs=attrs)
+
+    def _spmd_with(self, node: ast.With, call: ast.Call, as_name: ast.Name | None) -> None:
+        keywords = self._keywords(
+            call, _SPMD_KEYWORDS, "pl.spmd() got an unexpected keyword argument '{}'", "pl.spmd() does not accept **kwargs"
+        )
+        carrier = self._single_at(node.body)
+        reads_index = any(
+            type(n) is ast.Call and (dotted(n.func) or ("",))[-1] == "get_block_idx"
+            for statement in node.body
+            for n in ast.walk(statement)
+        )
+        core_num, sync_start, hint, optimizations, attrs = self._spmd_parts(call, keywords, as_name, node)
+        comments = self.comments.take_pending()
+        span = self.span(node)
+        spmd_name, core_name = hint, ""
+        if carrier is not None:
+            if optimizations.given:
+                inner = any(k.arg == "optimizations" for k in carrier.keywords)
+                self.fail(
+                    "`optimizations=` is specified twice" if inner else "`optimizations=` belongs on the InCore scope",
+                    call,
+                )
+            stmts = self._scoped_block(node.body, "spmd", node)
+            body = self.body_of(stmts, span)
+        elif reads_index:
+            spmd_name, core_name = _spmd_names(hint)
+            body = self._wrapped_body(node, core_name, optimizations, span)
+        else:
+            self._check_dispatch(node, call)
+            if optimizations.given:
+                spmd_name, core_name = _spmd_names(hint)
+                body = self._wrapped_body(node, core_name, optimizations, span)
+            else:
+                stmts = self._scoped_block(node.body, "spmd", node)
+                body = self.body_of(stmts, span)
+                self._insert_dumps(attrs)
+        self.comments._pending = [*comments, *self.comments._pending]
+        self.emit(SpmdScopeStmt(core_num, sync_start, spmd_name, body=body, span=span, attrs=attrs))
+        task_var = attrs.get("task_id_var")
+        if task_var is not None:
+            self.note_producers(_assigned(body), task_var)
+
+    def _insert_dumps(self, attrs: dict[str, Any]) -> None:
+        if not self.dump_tags:
+            return
+        items = list(attrs.items())
+        attrs.clear()
+        if items and items[0][0] == "manual_dep_edges":
+            attrs.update(items[:1])
+            items = items[1:]
+        self._sticky_dumps(attrs)
+        attrs.update(items)
+
+    def _wrapped_body(self, node: ast.With, name: str, optimizations: Optimizations, span: Any) -> Stmt:
+        self._open_split.append(optimizations.split is not None)
+        try:
+            stmts = self._scoped_block(node.body, "incore", node)
+        finally:
+            self._open_split.pop()
+        return self._carrier(stmts, name, optimizations, span)
+
+    def _single_at(self, body: list[ast.stmt]) -> ast.Call | None:
+        if len(body) != 1 or type(body[0]) is not ast.With or len(body[0].items) != 1:
+            return None
+        call = body[0].items[0].context_expr
+        if type(call) is not ast.Call or self._scope_name(dotted(call.func)) != "at":
+            return None
+        level = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "level"), None)
+        parts = dotted(level) if level is not None else None
+        return call if parts is not None and parts[-1] == "CORE_GROUP" else None
+
+    def _check_dispatch(self, node: ast.With, call: ast.Call) -> None:
+        count = 0
+        for statement in node.body:
+            for inner in ast.walk(statement):
+                if type(inner) is not ast.Call:
+                    continue
+                parts = dotted(inner.func)
+                if parts is None:
+                    continue
+                if parts[0] == "self" and len(parts) == 2:
+                    count += 1
+                elif len(parts) == 1 and self._is_kernel(self.closure.get(parts[0])):
+                    count += 1
+        if count == 0:
+            self.fail(
+                "pl.spmd() body neither reads the per-block index via `pl.tile.get_block_idx()` nor dispatches a kernel",
+                call,
+                "Write for i in pl.spmd(n):, or call one kernel in the body",
+            )
+        if count > 1:
+            self.fail(f"pl.spmd() dispatch body launches {count} kernels: it must launch one", call)
+
+    def _is_kernel(self, value: Any) -> bool:
+        return value is not MISSING and (
+            isinstance(value, (Function, InlineFunction)) or hasattr(value, "__pypto_helper__")
+        )
+
+    # --- split_aiv ----------------------------------------------------------------------------------------------------
+
+    def split_aiv_loop(self, node: ast.For, call: ast.Call) -> None:
+        """``for aiv in pl.split_aiv(2, mode=...):``."""
+        keywords = {k.arg: k.value for k in call.keywords}
+        if "optimizations" in keywords:
+            self.fail("pl.split_aiv() does not accept 'optimizations='", call)
+        for key in keywords:
+            if key != "mode":
+                self.fail(f"pl.split_aiv() does not accept '{key}='", call)
+        if len(call.args) != 1:
+            self.fail("pl.split_aiv() takes exactly one positional argument", call)
+        count = self.expr(call.args[0])
+        if type(count) is not ConstInt or count.value != 2:
+            self.fail("pl.split_aiv() requires n == 2", call.args[0])
+        if "mode" not in keywords:
+            self.fail("pl.split_aiv() requires mode=", call)
+        mode = self._enum_member(keywords["mode"], SplitMode, "SplitMode")
+        if type(node.target) is not ast.Name:
+            self.fail("pl.split_aiv() must use a single loop variable", node.target)
+        if any(c.kind == "split_aiv" for c in self.constructs):
+            self.fail("nested 'for ... in pl.split_aiv(...)' is not allowed", call)
+        if any(self._open_split):
+            self.fail(
+                "pl.split_aiv(...) inside a scope with pl.split(...): mutually exclusive AIV-split mechanisms", call
+            )
+        comments = self.comments.take_pending()
+        span = self.span(node)
+        self.split_modes.append(mode)
+        try:
+            stmts = self._indexed_block(node, node.target, "get_subblock_idx", "split_aiv", None)
+        finally:
+            self.split_modes.pop()
+        self.comments._pending = [*comments, *self.comments._pending]
+        region: Stmt = SplitAivScopeStmt(mode, body=self.body_of(stmts, span), span=span)
+        if self.func_type is not FunctionType.InCore and not any(c.kind == "incore" for c in self.constructs):
+            attrs: dict[str, Any] = {}
+            self._sticky_dumps(attrs)
+            region = InCoreScopeStmt(body=region, span=span, attrs=attrs)
+        self.emit(region)
+
+    def cross_lane(self, node: ast.Call, name: str, tile_form: bool) -> Expr:
+        """``pl.aiv_shard(x)`` and ``pl.aic_gather(x)``: the region supplies the split."""
+        spelling = f"pl.{name}"
+        keywords = {k.arg: k.value for k in node.keywords}
+        if "mode" in keywords:
+            self.fail(f"{spelling} does not take a mode= argument", node)
+        if self.split_modes:
+            if "split" in keywords:
+                self.fail(f"{spelling} does not take a split= argument inside a pl.split_aiv region", node)
+            if len(node.args) != 1 or keywords:
+                self.fail(f"{spelling} takes exactly one positional argument and no keywords", node)
+            value = self.expr(node.args[0])
+            level = "tile" if "Tile" in type(value.type).__name__ else "tensor"
+            split = self.split_modes[-1].value
+            return self._cross_lane_call(level, name, value, {"split": split}, spelling, node)
+        if not tile_form or "split" not in keywords:
+            self.fail(f"{spelling} must be used inside a 'for ... in pl.split_aiv(...)' loop", node)
+        values: dict[str, Any] = {}
+        for key, value_node in keywords.items():
+            number = value_node.value if type(value_node) is ast.Constant else self.closure.evaluate(value_node)
+            if key == "split" and type(number) is not int:
+                self.fail(f"{spelling} requires an integer split", node)
+            if key == "lane_stride" and name != "aiv_shard":
+                self.fail(f"{spelling} does not take lane_stride", node)
+            values[key or ""] = number
+        operand = self.expr(node.args[0])
+        if isinstance(operand.type, TensorType):
+            kind = "does not support distributed tensors" if type(operand.type) is not TensorType else "is tile-only"
+            self.fail(f"{spelling} with an explicit split {kind}", node)
+        return self._cross_lane_call("tile", name, operand, values, spelling, node)
+
+    def _cross_lane_call(
+        self, level: str, name: str, value: Expr, kwargs: dict[str, Any], spelling: str, node: ast.Call
+    ) -> Expr:
+        from ..ops.registry import REGISTRY
+        from ..ops.registry import call as build_call
+
+        op = f"{level}.{name}"
+        if op not in REGISTRY:
+            raise InvalidOperationError(f"Unknown pl.{level} operation: {name}", self.span(node))
+
+        def function(operand: Expr, **attrs: Any) -> Expr:
+            return build_call(op, operand, **attrs)
+
+        return self.call_surface(function, (value,), kwargs, spelling, node)  # type: ignore[no-any-return]
+
+    _open_split: list[bool | None]
+    _manual_nodes: set[ast.stmt]
+    split_modes: list[SplitMode]
+
+
+def _spmd_names(hint: str) -> tuple[str, str]:
+    """(name of the Spmd scope, name of the InCore scope inside it)."""
+    if not hint:
+        return "", ""
+    if hint.endswith("_spmd"):
+        return hint, hint[: -len("_spmd")]
+    return f"{hint}_spmd", hint
+
+
+def _assigned(body: Stmt) -> list[Var]:
+    from ..ir.tree import flatten_to_stmts
+
+    stmts = flatten_to_stmts(body)
+    if len(stmts) == 1 and isinstance(stmts[0], InCoreScopeStmt):
+        stmts = flatten_to_stmts(stmts[0].body)
+    return [s.var for s in stmts if isinstance(s, AssignStmt)]

@@ -1,0 +1,102 @@
+"""The result types of a call of a function of the program: symbolic dims of parameters become those of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .expr import Add, ConstInt, Expr, Mul, Neg, Sub, Var
+from .mutator import IRMutator
+from .type import ShapedType, TupleType, Type, extent_equal
+
+
+def deduce_call_return_type(
+    callee_params: Sequence[Any], args: Sequence[Expr], return_types: Sequence[Type]
+) -> list[Type]:
+    """``return_types`` with the symbolic dims of the parameters' types bound to the dims of the arguments.
+
+    Nothing is folded. ``ValueError`` for a wrong number of arguments, and for a symbol bound to two values that are
+    not provably equal. Without return types nothing is checked.
+    """
+    if not return_types:
+        return []
+    if len(callee_params) != len(args):
+        raise ValueError(f"callee params size ({len(callee_params)}) must match args size ({len(args)})")
+    bindings = _Bindings()
+    params = [param[0] if isinstance(param, tuple) else param for param in callee_params]
+    for param, arg in zip(params, args, strict=True):
+        bindings.bind_type(param.type, arg.type)
+    for param, arg in zip(params, args, strict=True):
+        # A scalar parameter that dims mention: its value is the argument.
+        bindings.values.setdefault(param, arg)
+    mutator = _Bind(bindings.values)
+    return [mutator.rewrite(kind) for kind in return_types]
+
+
+class _Bindings:
+    def __init__(self) -> None:
+        self.values: dict[Any, Any] = {}
+
+    def bind_type(self, param: Any, arg: Any) -> None:
+        if isinstance(param, TupleType) and isinstance(arg, TupleType):
+            for p, a in zip(param.types, arg.types, strict=False):
+                self.bind_type(p, a)
+        elif isinstance(param, ShapedType) and isinstance(arg, ShapedType):
+            self._bind_dims(param.shape, arg.shape)
+
+    def _bind_dims(self, params: Sequence[Any], args: Sequence[Any]) -> None:
+        if len(params) != len(args):
+            return  # the argument does not fit; that is for the verifier to say
+        for symbol, dim in zip(params, args, strict=True):
+            if not isinstance(symbol, Var):
+                continue
+            known = self.values.setdefault(symbol, dim)
+            if not provably_equal(known, dim):
+                raise ValueError(
+                    f"conflicting bindings for symbolic dim '{symbol.name_hint}': "
+                    f"{_text(known)} and {_text(dim)} are not provably equal"
+                )
+
+
+class _Bind(IRMutator):
+    def __init__(self, values: dict[Any, Any]) -> None:
+        self._remap.update(values)
+
+    def rewrite(self, kind: Type) -> Type:
+        return self._rewrite_type(kind)  # type: ignore[no-any-return]
+
+
+def _text(expr: Expr) -> str:
+    return expr.as_python(format=False)
+
+
+def provably_equal(a: Expr, b: Expr) -> bool:
+    """Whether two dims have the same value whatever their variables are: equal trees, or equal linear forms."""
+    if extent_equal(a, b):
+        return True
+    terms: list[tuple[Expr, int]] = []
+    constant = _collect_terms(a, 1, terms) + _collect_terms(b, -1, terms)
+    return constant == 0 and all(coefficient == 0 for _, coefficient in terms)
+
+
+def _collect_terms(e: Any, factor: int, terms: list[tuple[Expr, int]]) -> int:
+    """Add ``factor * e`` to a linear form: the constant part is returned, other terms go to the list."""
+    kind = type(e)
+    if kind is ConstInt:
+        return factor * int(e.value)
+    if kind is Add:
+        return _collect_terms(e.left, factor, terms) + _collect_terms(e.right, factor, terms)
+    if kind is Sub:
+        return _collect_terms(e.left, factor, terms) + _collect_terms(e.right, -factor, terms)
+    if kind is Neg:
+        return _collect_terms(e.operand, -factor, terms)
+    if kind is Mul and type(e.right) is ConstInt:
+        return _collect_terms(e.left, factor * int(e.right.value), terms)
+    if kind is Mul and type(e.left) is ConstInt:
+        return _collect_terms(e.right, factor * int(e.left.value), terms)
+    for position, (term, coefficient) in enumerate(terms):
+        if extent_equal(term, e):
+            terms[position] = (term, coefficient + factor)
+            return 0
+    terms.append((e, factor))
+    return 0

@@ -1,0 +1,17 @@
+"""``ir.op.distributed.tensor_ops``: constructors of calls of the ``pld.tensor`` ops, over IR expressions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..module import OpModule, span_taker
+
+_ops = OpModule(globals(), ["ir.pld.tensor", "pld.tensor"], span_taker)
+
+
+def __getattr__(name: str) -> Any:
+    return _ops.load(name)
+
+
+def __dir__() -> list[str]:
+    return _ops.names()

@@ -1,0 +1,297 @@
+"""Questions about trees: statements, definitions, yields, parents, variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .call_types import deduce_call_return_type
+from .expr import IterArg, MemRef, Var, WindowBuffer
+from .node import IRNode, Kind, Role
+from .program import Function, Program
+from .stmt import (
+    AssignStmt,
+    ClusterScopeStmt,
+    ForStmt,
+    HierarchyScopeStmt,
+    IfStmt,
+    InCoreScopeStmt,
+    RuntimeScopeStmt,
+    SeqStmts,
+    SplitAivScopeStmt,
+    SpmdScopeStmt,
+    Stmt,
+    WhileStmt,
+    YieldStmt,
+)
+from .substitution import deep_clone, definitions, substitute, substitute_expr, substitute_stmt
+from .traversal import (
+    NODE_CLASSES,
+    NODE_FIELDS,
+    PUSH_CHILDREN,
+    attrs_expressions,
+    carried_fields,
+    child_fields,
+    deep_recursion,
+    field_class_name,
+    own_type_expressions,
+    walk,
+)
+
+# The fields of each statement class that hold statements.
+_STMT_FIELDS: dict[type, tuple[str, ...]] = {
+    cls: tuple(info.name for info in child_fields(cls) if field_class_name(cls, info.name) == "Stmt")
+    for cls in NODE_CLASSES
+    if issubclass(cls, Stmt)
+}
+
+
+def stmt_children(stmt: Stmt) -> list[Stmt]:
+    """The statements directly inside a statement, in order."""
+    found: list[Stmt] = []
+    for name in _STMT_FIELDS[type(stmt)]:
+        value = getattr(stmt, name)
+        if isinstance(value, list):
+            found += value
+        elif value is not None:
+            found.append(value)
+    return found
+
+
+def flatten_to_stmts(stmt: Stmt) -> list[Stmt]:
+    """``[stmt]``, or the statements of a (nested) sequence."""
+    if not isinstance(stmt, Stmt):
+        raise TypeError(f"flatten_to_stmts expects a statement, got {type(stmt).__name__}")
+    found = []
+    stack = [stmt]
+    while stack:
+        item = stack.pop()
+        if type(item) is SeqStmts:
+            stack.extend(reversed(item.stmts))
+        else:
+            found.append(item)
+    return found
+
+
+# What is assigned in these is a definition of the region around them; a runtime or communication scope hides it.
+_TRANSPARENT: tuple[type[Stmt], ...] = (
+    SeqStmts,
+    IfStmt,
+    ForStmt,
+    WhileStmt,
+    InCoreScopeStmt,
+    ClusterScopeStmt,
+    HierarchyScopeStmt,
+    SpmdScopeStmt,
+    SplitAivScopeStmt,
+)
+
+
+def collect_def_vars(stmt: Stmt) -> list[Var]:
+    """The assigned variables in textual order, one for each assignment; no loop and return variables."""
+    found = []
+    stack = [stmt]
+    while stack:
+        item = stack.pop()
+        if type(item) is AssignStmt:
+            found.append(item.var)
+        elif type(item) in _TRANSPARENT:
+            stack.extend(reversed(stmt_children(item)))
+    return found
+
+
+def find_yield_stmt(body: Stmt | None) -> YieldStmt | None:
+    """The first yield at the top of a body, looking through sequences only."""
+    if body is None:
+        return None
+    return next((item for item in flatten_to_stmts(body) if type(item) is YieldStmt), None)
+
+
+def get_last_yield_stmt(body: Stmt | None) -> YieldStmt | None:
+    """The last statement of a body if it is a yield, looking through sequences, runtime and split-AIV scopes."""
+    while body is not None:
+        if type(body) is YieldStmt:
+            return body
+        if type(body) is SeqStmts:
+            body = body.stmts[-1] if body.stmts else None
+        elif isinstance(body, (RuntimeScopeStmt, SplitAivScopeStmt)):
+            body = body.body
+        else:
+            return None
+    return None
+
+
+class ParentStmtAnalysis:
+    """Which statement holds a statement, for the statements of one function."""
+
+    def __init__(self) -> None:
+        self._parents: dict[Stmt, Stmt] = {}
+
+    def build_map(self, func: Function) -> None:
+        """Look at a function; what was known of another one is forgotten."""
+        if not isinstance(func, Function):
+            raise TypeError(f"build_map expects a function, got {type(func).__name__}")
+        parents: dict[Stmt, Stmt] = {}
+        stack = [func.body]
+        while stack:
+            item = stack.pop()
+            for child in stmt_children(item):
+                parents[child] = item
+                stack.append(child)
+        self._parents = parents
+
+    def get_parent(self, stmt: Stmt) -> Stmt | None:
+        """The statement that directly holds ``stmt``; None for the body itself and for foreign statements."""
+        return self._parents.get(stmt)
+
+    def has_parent(self, stmt: Stmt) -> bool:
+        """Whether :meth:`get_parent` knows one."""
+        return stmt in self._parents
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._parents = {}
+
+
+# --- free variables ---------------------------------------------------------------------------------------------------
+
+
+def free_vars(node: IRNode, types: bool = True) -> list[Any]:
+    """The variables that a tree may read without having defined them before, in the order of first use.
+
+    ``types`` also counts what the types of variables and calls mention. A definition in a loop body, or in one branch
+    only, does not count after it; a scope is transparent. MemRefs and window buffers are not variables that a tree
+    reads, but their base pointers are.
+    """
+    search = _FreeVars(types)
+    with deep_recursion():
+        search.node(node)
+    return list(search.found)
+
+
+class _FreeVars:
+    def __init__(self, types: bool) -> None:
+        self.found: dict[Any, None] = {}
+        self._types = types
+        self._defined: set[Any] = set()
+        self._trail: list[Any] = []  # what was defined, in order, so that the end of a region can take it back
+        self._typed: set[Any] = set()  # variables whose types were looked at
+
+    def node(self, node: Any) -> None:
+        if isinstance(node, Stmt):
+            self._stmt(node)
+        elif type(node) is Function:
+            mark = len(self._trail)
+            self._define(*node.params)
+            self._uses(own_type_expressions(node) if self._types else [])
+            self._uses(attrs_expressions(node.attrs))
+            self._stmt(node.body)
+            self._forget(mark)
+        elif type(node) is Program:
+            for func in node.functions.values():
+                self.node(func)
+        else:
+            self._uses([node, node.initValue] if isinstance(node, IterArg) else [node])
+
+    def _define(self, *variables: Any) -> None:
+        for variable in variables:
+            if variable not in self._defined:
+                self._defined.add(variable)
+                self._trail.append(variable)
+        for variable in variables:
+            self._look_at_type(variable)
+
+    def _forget(self, mark: int) -> list[Any]:
+        inside = self._trail[mark:]
+        del self._trail[mark:]
+        self._defined.difference_update(inside)
+        return inside
+
+    def _uses(self, roots: list[Any]) -> None:
+        stack = roots[::-1]
+        push = stack.append
+        while stack:
+            item = stack.pop()
+            if isinstance(item, Var) and not isinstance(item, (MemRef, WindowBuffer)):
+                if item not in self._defined:
+                    self.found[item] = None
+                self._look_at_type(item)
+                continue
+            code = PUSH_CHILDREN.get(type(item))
+            if code is not None:
+                code(item, push)
+            if self._types:
+                stack.extend(reversed(own_type_expressions(item)))
+
+    def _look_at_type(self, variable: Any) -> None:
+        if self._types and variable not in self._typed:
+            self._typed.add(variable)
+            self._uses(own_type_expressions(variable))
+
+    def _stmt(self, stmt: Any) -> None:
+        cls = type(stmt)
+        if cls is SeqStmts:
+            for item in stmt.stmts:
+                self._stmt(item)
+        elif cls is IfStmt:
+            self._uses([stmt.condition])
+            mark = len(self._trail)
+            self._stmt(stmt.then_body)
+            inside = self._forget(mark)
+            if stmt.else_body is not None:
+                self._stmt(stmt.else_body)
+                other = set(self._forget(mark))
+                self._define(*(v for v in inside if v in other))
+            self._define(*stmt.return_vars)
+        elif carried_fields(cls):
+            self._loop(stmt)
+        else:
+            for info in child_fields(cls):
+                value = getattr(stmt, info.name)
+                if info.kind is Kind.ATTRS:
+                    self._uses(attrs_expressions(value))
+                elif info.role is Role.USE and isinstance(value, Stmt):
+                    self._stmt(value)
+                elif info.role is Role.USE and value is not None:
+                    self._uses(list(value) if info.kind is Kind.LIST else [value])
+            self._define(*(v for v in _own_definitions(stmt)))
+
+    def _loop(self, stmt: Any) -> None:
+        self._uses([arg.initValue for arg in stmt.iter_args])
+        if type(stmt) is ForStmt:
+            self._uses([stmt.start, stmt.stop, stmt.step, *attrs_expressions(stmt.attrs)])
+        mark = len(self._trail)
+        self._define(*stmt.iter_args)
+        if type(stmt) is ForStmt:
+            self._define(stmt.loop_var)
+        else:
+            self._uses([stmt.condition])
+        self._stmt(stmt.body)
+        self._forget(mark)
+        self._define(*stmt.return_vars)
+
+
+def _own_definitions(stmt: Stmt) -> list[Any]:
+    found: list[Any] = []
+    for info in NODE_FIELDS[type(stmt)]:
+        if info.role is Role.DEFINITION:
+            value = getattr(stmt, info.name)
+            found += value if info.kind is Kind.LIST else [value]
+    return found
+
+
+__all__ = [
+    "ParentStmtAnalysis",
+    "collect_def_vars",
+    "deduce_call_return_type",
+    "deep_clone",
+    "definitions",
+    "find_yield_stmt",
+    "flatten_to_stmts",
+    "free_vars",
+    "get_last_yield_stmt",
+    "stmt_children",
+    "substitute",
+    "substitute_expr",
+    "substitute_stmt",
+    "walk",
+]

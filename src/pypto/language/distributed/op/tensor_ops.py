@@ -1,0 +1,19 @@
+"""``pld.tensor.*``: distributed ops, from :mod:`pypto.ops.surface`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pypto.ir.op.module import OpModule
+
+from ...op._wrap import on_values
+
+_ops = OpModule(globals(), ["pld.tensor"], on_values)
+
+
+def __getattr__(name: str) -> Any:
+    return _ops.load(name)
+
+
+def __dir__() -> list[str]:
+    return _ops.names()

@@ -1,0 +1,226 @@
+"""The task graph of a run: how arguments order tasks (spec 10, sections 3 and 4), and legal orders to run them in."""
+
+from __future__ import annotations
+
+import enum
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..ir.span import Span
+from ..ops.values import ArrayValue, Buffer
+from .regions import Region
+
+
+class Tag(enum.Enum):
+    """How an argument takes part in automatic ordering."""
+
+    INPUT = "input"
+    INOUT = "inout"
+    OUTPUT = "output"
+    OUTPUT_EXISTING = "output_existing"
+    NO_DEP = "no_dep"
+    # Source-level write of a program whose directions are not derived yet: ordered like INOUT, and after readers.
+    SOURCE_WRITE = "source_write"
+
+
+_LOOKS_UP = (Tag.INPUT, Tag.INOUT, Tag.SOURCE_WRITE)
+_REGISTERS = (Tag.INOUT, Tag.OUTPUT_EXISTING, Tag.SOURCE_WRITE)
+
+
+class Edge:
+    """Why a task waits for another: ``allocation``, ``explicit``, or ``overlap`` of a buffer."""
+
+    __slots__ = ("producer", "reason")
+
+    def __init__(self, producer: Task, reason: str) -> None:
+        self.producer = producer
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"{self.producer!r}: {self.reason}"
+
+
+class Task:
+    """One submit."""
+
+    __slots__ = ("body", "done", "edges", "name", "number", "predicate", "span")
+
+    def __init__(self, number: int, name: str, body: Callable[[], None], span: Span) -> None:
+        self.number = number
+        self.name = name
+        self.body = body
+        self.span = span
+        self.done = False
+        self.edges: dict[Task, Edge] = {}
+        self.predicate: Callable[[], bool] | None = None
+
+    def __repr__(self) -> str:
+        return f"{self.name}#{self.number}"
+
+
+class InvalidTaskId:
+    """The null task id: no producer yet."""
+
+    def __repr__(self) -> str:
+        return "invalid"
+
+
+INVALID_TASK = InvalidTaskId()
+
+
+class _Record:
+    """Live accesses of one buffer."""
+
+    __slots__ = ("readers", "writers")
+
+    def __init__(self) -> None:
+        self.writers: list[tuple[Task, Region]] = []
+        self.readers: list[tuple[Task, Region]] = []
+
+
+class TaskGraph:
+    """Tasks of one run.
+
+    ``schedule`` "submit" runs each task as it is submitted; "random" defers them and runs ready ones in a seeded random
+    order. ``record`` keeps edges to completed tasks too. Counters: ``submitted``, ``edge_count``.
+    """
+
+    def __init__(self, schedule: str = "submit", seed: int = 0, record: bool = False) -> None:
+        if schedule not in ("submit", "default", "random"):
+            raise ValueError(f"schedule must be 'submit' or 'random', got {schedule!r}")
+        self.deferred = schedule == "random"
+        self.rng = random.Random(seed)
+        self.record = record
+        self.tasks: list[Task] = []
+        self.pending: list[Task] = []
+        self.submitted = 0
+        self.edge_count = 0
+
+    # --- submission ---------------------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        name: str,
+        body: Callable[[], None],
+        span: Span,
+        arguments: Sequence[tuple[ArrayValue, Tag]],
+        explicit: Iterable[Any],
+        manual: bool,
+        predicate: Callable[[], bool] | None = None,
+    ) -> Task:
+        """Add a task; in submit order it has run when this returns."""
+        task = Task(self.submitted, name, body, span)
+        task.predicate = predicate
+        self.submitted += 1
+        if self.deferred or self.record:
+            self._order(task, arguments, manual)
+            for dep in explicit:
+                if isinstance(dep, Task):
+                    self._edge(task, dep, "explicit")
+            if self.record:
+                self.tasks.append(task)
+        if self.deferred:
+            self.pending.append(task)
+        else:
+            self._run(task)
+        return task
+
+    def _edge(self, task: Task, producer: Task, reason: str) -> None:
+        if producer is task or (producer.done and not self.record) or producer in task.edges:
+            return
+        task.edges[producer] = Edge(producer, reason)
+        self.edge_count += 1
+
+    def _order(self, task: Task, arguments: Sequence[tuple[ArrayValue, Tag]], manual: bool) -> None:
+        for value, tag in arguments:
+            buffer: Buffer = value.buffer
+            owner = buffer.owner
+            if isinstance(owner, Task) and not manual:
+                self._edge(task, owner, f"allocation of {buffer.name or 'a tensor'}")
+            record = buffer.record
+            if record is None:
+                record = buffer.record = _Record()
+            region = Region(value)
+            if not self.record:
+                record.writers = [w for w in record.writers if not w[0].done]
+                record.readers = [r for r in record.readers if not r[0].done]
+            if not manual and not buffer.manual_dep and tag in _LOOKS_UP:
+                self._look_up(task, record, region, tag, buffer)
+            # A manual task is registered too: automatic tasks behind the manual scope are ordered after it.
+            if tag in _REGISTERS or (manual and tag is not Tag.INPUT):
+                if tag in (Tag.INOUT, Tag.SOURCE_WRITE) and not manual and not buffer.manual_dep:
+                    record.writers = [w for w in record.writers if not region.covers(w[1])]
+                record.writers.append((task, region))
+            if tag is Tag.INPUT or tag is Tag.INOUT:
+                record.readers.append((task, region))
+
+    def _look_up(self, task: Task, record: _Record, region: Region, tag: Tag, buffer: Buffer) -> None:
+        name = buffer.name or "a tensor"
+        for writer, written in record.writers:
+            if writer is not task and region.overlaps(written):
+                self._edge(task, writer, f"overlap with the write of {name}")
+        if tag is Tag.SOURCE_WRITE:
+            for reader, read in record.readers:
+                if reader is not task and region.overlaps(read):
+                    self._edge(task, reader, f"overwrites what is read of {name}")
+
+    # --- execution ----------------------------------------------------------------------------------------------------
+
+    def _run(self, task: Task) -> None:
+        if task.predicate is None or task.predicate():
+            task.body()
+        task.done = True
+        task.body = _finished
+
+    def wait_for(self, tasks: Iterable[Task]) -> None:
+        """Run ready tasks in random legal order until these are done."""
+        needed = [t for t in tasks if not t.done]
+        while any(not t.done for t in needed):
+            self._step(self._ancestors(needed))
+
+    def _ancestors(self, tasks: Sequence[Task]) -> set[Task]:
+        found: set[Task] = set()
+        stack = list(tasks)
+        while stack:
+            task = stack.pop()
+            if task not in found and not task.done:
+                found.add(task)
+                stack.extend(task.edges)
+        return found
+
+    def _step(self, among: set[Task] | None = None) -> None:
+        ready = [
+            t
+            for t in self.pending
+            if (among is None or t in among) and all(producer.done for producer in t.edges)
+        ]
+        if not ready:
+            raise RuntimeError("no task can run: the dependencies form a cycle")
+        task = self.rng.choice(ready)
+        self.pending.remove(task)
+        self._run(task)
+
+    def finish(self) -> None:
+        """Run everything that is left."""
+        while self.pending:
+            self._step()
+
+    def sync(self, value: ArrayValue, for_write: bool = False) -> None:
+        """Wait for the owner and the overlapping writers of a tensor (and its readers, before the host writes it)."""
+        if not self.pending:
+            return
+        record = value.buffer.record
+        waits = []
+        if isinstance(value.buffer.owner, Task):
+            waits.append(value.buffer.owner)
+        if record is not None:
+            region = Region(value)
+            waits += [t for t, r in record.writers if region.overlaps(r)]
+            if for_write:
+                waits += [t for t, r in record.readers if region.overlaps(r)]
+        self.wait_for(waits)
+
+
+def _finished() -> None:
+    raise AssertionError("a completed task must not run again")
