@@ -405,7 +405,7 @@ def test_array_type():
 
 @pytest.mark.parametrize(("dtype", "extent"), [(ir.FP32, 8), (ir.INT32, 0), (ir.INT32, -1), (ir.INT32, var())])
 def test_array_type_refuses(dtype, extent):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="ArrayType"):
         ir.ArrayType(dtype, extent)
 
 

@@ -130,7 +130,13 @@ def test_has_partial_valid_region():
     part = ir.TileType([8, 8], ir.FP32, None, ir.TileView([5, 8]))
     tensor = ir.TensorType([8], ir.FP32, None, ir.TensorView([], ir.TensorLayout.ND, [var()]))
     padded = ir.TensorType([8, 8], ir.FP32, None, ir.TensorView([16, 1], ir.TensorLayout.ND))
-    for kind, partial in ((full, False), (part, True), (tensor, True), (padded, False), (ir.ScalarType(ir.FP32), False)):
+    for kind, partial in (
+        (full, False),
+        (part, True),
+        (tensor, True),
+        (padded, False),
+        (ir.ScalarType(ir.FP32), False),
+    ):
         assert utils.has_partial_valid_region(ir.Var("v", kind, S)) is partial
 
 
@@ -183,7 +189,9 @@ def test_operators_report_the_pinned_span():
 def test_warning_stacklevel_names_the_users_line():
     # a function of this package that warns: its own frame and those of the package are passed over
     namespace = {"__name__": "pypto.ir.pretend", "utils": utils, "warnings": warnings}
-    source = "def warn():\n    warnings.warn('x', stacklevel=utils.caller_warning_stacklevel())\ndef entry():\n    warn()\n"
+    source = (
+        "def warn():\n    warnings.warn('x', stacklevel=utils.caller_warning_stacklevel())\ndef entry():\n    warn()\n"
+    )
     exec(compile(source, "pretend.py", "exec"), namespace)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -14,7 +14,8 @@ from typing import Any
 from ..ir.expr import ConstInt, Expr, Var
 from .fold import fold_const
 from .helpers import fits_int64
-from .polynomial import ONE, Poly, Polynomials, as_constant, difference, scaled, shifted
+from .polynomial import Polynomials, as_constant, difference
+from .signs import is_non_negative, is_zero
 from .structure import MEMO_LIMIT, scalar_dtype
 
 Answer = bool | None  # None: unknown
@@ -25,9 +26,6 @@ _normal = Polynomials()
 _equal: dict[tuple[int, int], tuple[Any, Any, Answer]] = {}
 _at_most: dict[tuple[int, int], tuple[Any, Any, Answer]] = {}
 _simplified: dict[int, tuple[Any, Any]] = {}
-
-# How many minima, maxima and quotients one proof may take apart.
-_SPLITS = 12
 
 
 def forget() -> None:
@@ -67,7 +65,7 @@ def prove_eq(a: Any, b: Any) -> Answer:
     with _lock:
         _trim()
         gap = difference(_normal.of(a), _normal.of(b))
-        answer = _is_zero(gap)
+        answer = is_zero(_normal, gap)
         _equal[id(a), id(b)] = (a, b, answer)
     return answer
 
@@ -87,7 +85,7 @@ def prove_le(a: Any, b: Any) -> Answer:
         return None
     with _lock:
         _trim()
-        answer = _is_non_negative(difference(_normal.of(b), _normal.of(a)))
+        answer = is_non_negative(_normal, difference(_normal.of(b), _normal.of(a)))
         _at_most[id(a), id(b)] = (a, b, answer)
     return answer
 
@@ -152,71 +150,6 @@ def _with_ints(question: Any, a: Any, b: Any) -> Answer:
         ConstInt(a, dtype) if type(a) is int else a, ConstInt(b, dtype) if type(b) is int else b
     )
     return answer
-
-
-# --- signs of polynomials ---------------------------------------------------------------------------------------------
-
-
-def _is_zero(gap: Poly) -> Answer:
-    value = as_constant(gap)
-    if value is not None:
-        return value == 0
-    # A sum of multiples of g plus something else is never 0.
-    if _no_integer_root(gap):
-        return False
-    above, below = _non_negative(gap, _SPLITS), _non_negative(scaled(gap, -1), _SPLITS)
-    if above and below:
-        return True
-    if _non_negative(shifted(gap, -1), _SPLITS) or _non_negative(shifted(scaled(gap, -1), -1), _SPLITS):
-        return False
-    return None
-
-
-def _no_integer_root(gap: Poly) -> bool:
-    import math
-
-    common = math.gcd(*(c for m, c in gap.items() if m != ONE))
-    return bool(common > 1 and gap.get(ONE, 0) % common)
-
-
-def _is_non_negative(gap: Poly) -> Answer:
-    value = as_constant(gap)
-    if value is not None:
-        return value >= 0
-    if _non_negative(gap, _SPLITS):
-        return True
-    return False if _non_negative(shifted(scaled(gap, -1), -1), _SPLITS) else None
-
-
-def _non_negative(p: Poly, splits: int) -> bool:
-    """Whether ``p >= 0`` for all values of its atoms, as far as ranges and a few case distinctions tell."""
-    low, high = _normal.bound(p)
-    if low is not None and low >= 0:
-        return True
-    if splits <= 0 or (high is not None and high < 0):
-        return False
-    for monomial, coefficient in p.items():
-        if len(monomial) != 1:
-            continue
-        atom = _normal.atoms[monomial[0]]
-        if atom.kind in ("min", "max"):
-            rest = {m: c for m, c in p.items() if m is not monomial}
-            cases = (_plus(rest, part, coefficient) for part in atom.parts)
-            # c * min(a, b) is at most each c * a (c > 0), so one case is enough only where the value is an upper end.
-            helpful = (coefficient < 0) == (atom.kind == "min")
-            half = splits // 2
-            decide = any if helpful else all
-            return decide(_non_negative(case, half) for case in cases)
-        if atom.kind == "//":
-            # d*(r // d) == r - r % d. Scaled by d, the sign is the same, and r joins the other terms.
-            rest = {m: c * atom.divisor for m, c in p.items() if m is not monomial}
-            part = difference(atom.parts[0], _normal.modulo(atom.parts[0], atom.divisor))
-            return _non_negative(_plus(rest, part, coefficient), splits - 1)
-    return False
-
-
-def _plus(a: Poly, b: Poly, factor: int) -> Poly:
-    return difference(a, scaled(b, -factor))
 
 
 # --- simplification ---------------------------------------------------------------------------------------------------

@@ -22,6 +22,9 @@ from .scope import ScopeStack
 from .source import Source
 
 
+LOOPS = ("range", "parallel", "unroll", "pipeline", "while", "while_")
+
+
 class Construct:
     """An open ``if``, loop or scope, as far as yields, breaks and nesting rules care."""
 
@@ -126,7 +129,7 @@ class ParserBase:
             if found is not None:
                 self.scopes.bind(name, found)
                 return found  # type: ignore[no-any-return]
-        if type(found) is not Var or found in self.context.dynamic.values():
+        if type(found) is not Var or self.context.dynamic.get(found.name_hint) is found:
             return self.new_var(name, type_, span)
         if self.rename_rebinds and self.scopes.depth_of(name) == self.scopes.depth:
             count = self.rebind_counts.get(name, 0) + 1
@@ -155,7 +158,7 @@ class ParserBase:
                 note="Under strict_ssa a variable can't be assigned twice",
                 previous_span=self.definition_spans.get(found),
             )
-        if found is not None and type(found) is Var and any(c.kind in ("for", "while") for c in self.constructs):
+        if found is not None and type(found) is Var and any(c.kind in LOOPS for c in self.constructs):
             raise SSAViolationError(
                 f"Variable '{name}' is already defined outside this loop",
                 span,

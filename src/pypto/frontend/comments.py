@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import textwrap
 import tokenize
 import warnings
 from typing import Any
@@ -19,19 +20,19 @@ class Comment:
         self.trailing = trailing
 
 
-def scan_comments(text: str) -> list[Comment]:
-    """All comments of a source text in line order.
+def scan_comments(source: Any, first: int = 1, last: int | None = None) -> list[Comment]:
+    """All comments of lines ``first`` to ``last`` of a source, in line order.
 
     Only lines with a ``#`` are looked at; the tokenizer, which costs more than parsing, runs only for a text with
     triple-quoted strings, where a line alone does not tell what is a comment.
     """
-    if "#" not in text:
+    lines = source.lines[first - 1 : last]
+    if not any("#" in line for line in lines):
         return []
-    lines = text.splitlines()
-    if any("#" in line for line in lines) and ('"""' in text or "'''" in text):
-        return _tokenized_comments(text)
+    if any('"""' in line or "'''" in line for line in lines):
+        return _tokenized_comments(lines, first)
     found = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first):
         if "#" in line:
             column = _comment_start(line)
             if column >= 0:
@@ -63,14 +64,17 @@ def _comment_start(line: str) -> int:
     return -1
 
 
-def _tokenized_comments(text: str) -> list[Comment]:
+def _tokenized_comments(lines: list[str], first: int) -> list[Comment]:
     found = []
     code_lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    readline = io.StringIO(textwrap.dedent("\n".join(lines)) + "\n").readline
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    for token in tokenize.generate_tokens(readline):
+        line = token.start[0]
         if token.type == tokenize.COMMENT:
-            found.append(_comment(token.start[0], token.start[1], token.string, token.start[0] in code_lines))
+            found.append(_comment(line + first - 1, token.start[1] + indent, token.string, line in code_lines))
         elif token.type not in (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
-            code_lines.update(range(token.start[0], token.end[0] + 1))
+            code_lines.update(range(line, token.end[0] + 1))
     return found
 
 

@@ -11,7 +11,7 @@ from ..ir.expr import ConstInt, Expr, IterArg, Var, index_const
 from ..ir.node import FrozenList
 from ..ir.stmt import ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt
 from ..ir.type import ScalarType, Type, UnknownType
-from .base import Construct
+from .base import LOOPS, Construct
 from .closure import MISSING, dotted
 from .errors import Suppressed
 from .scope import POISON
@@ -117,7 +117,7 @@ class ControlFlow(Statements):
     def _carried_loop(self) -> Construct | None:
         """The innermost loop, when it carries values."""
         for construct in reversed(self.constructs):
-            if construct.kind in ("range", "parallel", "unroll", "pipeline", "while"):
+            if construct.kind in LOOPS:
                 return construct if construct.iter_args else None
         return None
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import gc
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,7 +24,7 @@ from .context import ProgramContext
 from .errors import ParserTypeError, did_you_mean, first_of
 from .function_parser import FunctionOptions, FunctionParser
 from .inline import InlineFunction
-from .source import Source, source_of
+from .source import Source, locate_class, locate_function
 
 # Set by the text entry points while their text runs: maps a file name to its source map.
 SOURCE_MAPS: dict[str, Any] = {}
@@ -143,26 +145,27 @@ def parse_function(
     target: Callable[..., Any], closure: Closure, options: FunctionOptions, context: ProgramContext | None = None
 ) -> Function:
     """The IR of a function object."""
-    source = source_of(target)
+    source, node = locate_function(target)
     source.source_map = SOURCE_MAPS.get(source.filename)
-    node = find_definition(source, target.__name__)
-    parser = FunctionParser(node, source, closure, context or ProgramContext(is_program=False), options)
+    comments = CommentQueue(scan_comments(source, node.lineno, node.end_lineno))
+    parser = FunctionParser(node, source, closure, context or ProgramContext(is_program=False), options, comments)
     try:
-        return parser.parse()
+        with paused_gc():
+            return parser.parse()
     except ParserError as error:
         raise _with_lines(error, source)  # noqa: B904  (the same error, now with its lines)
 
 
-def find_definition(source: Source, name: str) -> ast.FunctionDef:
-    """The ``def`` of a name in retrieved source."""
+@contextmanager
+def paused_gc() -> Iterator[None]:
+    """No collector runs while a tree grows: everything made is kept, so each pass over it would be wasted."""
+    enabled = gc.isenabled()
+    gc.disable()
     try:
-        tree = ast.parse(source.text)
-    except SyntaxError as error:
-        raise ParserSyntaxError(f"Failed to parse function source: {error}") from error
-    for node in tree.body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
-            return node  # type: ignore[return-value]
-    raise ParserSyntaxError(f"Could not find function definition of '{name}' in its source")
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 # --- programs ---------------------------------------------------------------------------------------------------------
@@ -173,23 +176,18 @@ def program(cls: type | None = None, *, strict_ssa: bool = False) -> Any:
     frame = sys._getframe(1)
 
     def decorate(target: type) -> Program:
-        return parse_class(target, _closure_of(frame), strict_ssa)
+        return parse_class(target, _closure_of(frame), strict_ssa, frame.f_lineno)
 
     return decorate if cls is None else decorate(cls)
 
 
-def parse_class(cls: type, closure: Closure, strict_ssa: bool) -> Program:
-    source = source_of(cls)
+def parse_class(cls: type, closure: Closure, strict_ssa: bool, line: int = -1) -> Program:
+    """The IR of a program class that is decorated at ``line``."""
+    source, node = locate_class(cls, line)
     source.source_map = SOURCE_MAPS.get(source.filename)
     try:
-        tree = ast.parse(source.text)
-    except SyntaxError as error:
-        raise ParserSyntaxError(f"Failed to parse class source: {error}") from error
-    found = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == cls.__name__]
-    if not found:
-        raise ParserSyntaxError(f"Failed to parse class source: class '{cls.__name__}' not found")
-    try:
-        return ProgramParser(cls, found[0], source, closure, strict_ssa).parse()
+        with paused_gc():
+            return ProgramParser(cls, node, source, closure, strict_ssa).parse()
     except ParserError as error:
         raise _with_lines(error, source)  # noqa: B904
 
@@ -220,7 +218,7 @@ class ProgramParser:
             seen.add(node.name)
             self.context.global_var(node.name)
         self._scan_buffers([n for n, _ in methods])
-        comments = scan_comments(self.source.text)
+        comments = scan_comments(self.source, self.node.lineno, self.node.end_lineno)
         errors: list[ParserError] = []
         parsers: list[FunctionParser] = []
         for i, (node, decorator) in enumerate(methods):
@@ -258,6 +256,8 @@ class ProgramParser:
         return FunctionParser(node, self.source, self.closure, self.context, options, CommentQueue(comments))
 
     def _scan_buffers(self, methods: list[ast.FunctionDef]) -> None:
+        if "reserve_buffer" not in self.source.text:  # a walk over all syntax costs as much as a third of the parsing
+            return
         for method in methods:
             for inner in ast.walk(method):
                 if type(inner) is not ast.Call or (dotted(inner.func) or ("",))[-1] != "reserve_buffer":
@@ -367,8 +367,7 @@ def inline(func: Callable[..., Any]) -> InlineFunction:
     """Keep a function as syntax; its statements are expanded where a parsed body calls it by its bare name."""
     frame = sys._getframe(1)
     closure = _closure_of(frame, func)
-    source = source_of(func)
-    node = find_definition(source, func.__name__)
+    source, node = locate_function(func)
     return InlineFunction(
         func.__name__,
         node,

@@ -78,7 +78,9 @@ class FunctionParser(Scopes):
         self.role = options.role
         self.auto_scope = options.auto_scope
         self.strict_ssa = options.strict_ssa
-        self.comments = comments if comments is not None else CommentQueue(scan_comments(source.text))
+        if comments is None:
+            comments = CommentQueue(scan_comments(source, node.lineno, node.end_lineno))
+        self.comments = comments
         self.memref_bases: dict[str, Var] = {}
         self.declared: dict[str, tuple[Any, MemRef]] = {}
         self.declared_names: dict[int, str] = {}

@@ -81,7 +81,8 @@ def expand(parser: Any, function: InlineFunction, node: ast.Call) -> Expr:
     parser.source = function.source
     parser.closure = Closure(function.closure_vars)
     parser.scopes = ScopeStack()
-    parser.comments = CommentQueue(scan_comments(parser.source.text))
+    definition = function.func_def
+    parser.comments = CommentQueue(scan_comments(parser.source, definition.lineno, definition.end_lineno))
     parser.constructs = []
     for param, argument in zip(function.param_names, arguments, strict=True):
         parser.scopes.bind(param, argument)

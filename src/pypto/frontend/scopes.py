@@ -41,6 +41,7 @@ _AT_KEYWORDS = (
     "allow_early_resolve",
     "name_hint",
     "windowize",
+    "attrs",
 )
 _SPMD_KEYWORDS = (
     "core_num",
@@ -50,6 +51,7 @@ _SPMD_KEYWORDS = (
     "deps",
     "allow_early_resolve",
     "predicate",
+    "attrs",
 )
 
 
@@ -243,6 +245,12 @@ class Scopes(ControlFlow):
             self.fail("optimizations= sets the cross-core slot count twice", call)
         result.slot_num = value
 
+    def _written_attrs(self, attrs: dict[str, Any], keywords: dict[str, ast.expr]) -> None:
+        """``attrs={...}`` on a scope: the printer's surface for attributes without a keyword of their own."""
+        if "attrs" in keywords:
+            for key, value in self.attr_items(keywords["attrs"], "attrs="):
+                attrs[key] = self.attr_value(key, value)
+
     def _sticky_dumps(self, attrs: dict[str, Any]) -> None:
         """Forward-sticky dump tags join ``dump_vars`` at scope entry."""
         if self.dump_tags:
@@ -303,6 +311,7 @@ class Scopes(ControlFlow):
             if not core:
                 self.fail("windowize=True is only supported with level=pl.Level.CORE_GROUP", call)
             attrs["windowize"] = True
+        self._written_attrs(attrs, keywords)
         comments = self.comments.take_pending()
         span = self.span(node)
         self._open_split.append(optimizations.split is not None if core else None)
@@ -328,10 +337,11 @@ class Scopes(ControlFlow):
         if call.args:
             self.fail("pl.cluster() does not accept positional arguments", call)
         keywords = self._keywords(
-            call, ("name_hint",), "pl.cluster() got unexpected keyword argument '{}'", "pl.cluster() does not accept **kwargs"
+            call, ("name_hint", "attrs"), "pl.cluster() got unexpected keyword argument '{}'", "pl.cluster() does not accept **kwargs"
         )
         attrs: dict[str, Any] = {}
         self._sticky_dumps(attrs)
+        self._written_attrs(attrs, keywords)
         comments = self.comments.take_pending()
         span = self.span(node)
         stmts = self._scoped_block(node.body, "cluster", node)
@@ -346,7 +356,15 @@ class Scopes(ControlFlow):
             self.fail("pl.manual_scope() does not accept arguments", call)
         if call.args:
             self.fail("pl.scope() takes only a 'mode=' keyword", call)
+        attrs: dict[str, Any] = {}
+        name_hint = ""
         for keyword in call.keywords:
+            if keyword.arg == "attrs":
+                self._written_attrs(attrs, {"attrs": keyword.value})
+                continue
+            if keyword.arg == "name_hint":
+                name_hint = self._name_hint(keyword.value)
+                continue
             if keyword.arg != "mode":
                 self.fail(f"pl.scope() got an unexpected keyword argument '{keyword.arg}': it takes only a 'mode=' keyword", call)
             mode = dotted(keyword.value) or ("",)
@@ -370,7 +388,7 @@ class Scopes(ControlFlow):
         span = self.span(node)
         stmts = self._scoped_block(node.body, "runtime", node)
         self.comments._pending = [*comments, *self.comments._pending]
-        self.emit(RuntimeScopeStmt(manual, body=self.body_of(stmts, span), span=span))
+        self.emit(RuntimeScopeStmt(manual, name_hint, body=self.body_of(stmts, span), span=span, attrs=attrs))
 
     # --- pl.spmd ------------------------------------------------------------------------------------------------------
 
@@ -415,12 +433,13 @@ class Scopes(ControlFlow):
             attrs["allow_early_resolve"] = True
         if "predicate" in keywords:
             attrs["predicate"] = self.predicate(keywords["predicate"], deps, as_name is not None)
+        self._written_attrs(attrs, keywords)
         return core_num, sync_start, name_hint, optimizations, attrs
 
     def spmd_loop(self, node: ast.For, call: ast.Call) -> None:
         """``for i in pl.spmd(n):``."""
         for keyword in call.keywords:
-            if keyword.arg in ("init_values", "chunk", "chunk_policy", "attrs", "step", "stage"):
+            if keyword.arg in ("init_values", "chunk", "chunk_policy", "step", "stage"):
                 self.fail(f"pl.spmd() loop form does not accept '{keyword.arg}='", call)
         keywords = self._keywords(
             call, _SPMD_KEYWORDS, "pl.spmd() got an unexpected keyword argument '{}'", "pl.spmd() does not accept **kwargs"
@@ -571,7 +590,7 @@ class Scopes(ControlFlow):
         if "optimizations" in keywords:
             self.fail("pl.split_aiv() does not accept 'optimizations='", call)
         for key in keywords:
-            if key != "mode":
+            if key not in ("mode", "name_hint", "attrs"):
                 self.fail(f"pl.split_aiv() does not accept '{key}='", call)
         if len(call.args) != 1:
             self.fail("pl.split_aiv() takes exactly one positional argument", call)
@@ -597,7 +616,15 @@ class Scopes(ControlFlow):
         finally:
             self.split_modes.pop()
         self.comments._pending = [*comments, *self.comments._pending]
-        region: Stmt = SplitAivScopeStmt(mode, body=self.body_of(stmts, span), span=span)
+        region_attrs: dict[str, Any] = {}
+        self._written_attrs(region_attrs, {k: v for k, v in keywords.items() if k is not None})
+        region: Stmt = SplitAivScopeStmt(
+            mode,
+            name_hint=self._name_hint(keywords.get("name_hint")),
+            body=self.body_of(stmts, span),
+            span=span,
+            attrs=region_attrs,
+        )
         if self.func_type is not FunctionType.InCore and not any(c.kind == "incore" for c in self.constructs):
             attrs: dict[str, Any] = {}
             self._sticky_dumps(attrs)

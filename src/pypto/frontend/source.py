@@ -6,7 +6,6 @@ import ast
 import inspect
 import linecache
 import sys
-import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -72,47 +71,120 @@ class Source:
         return [""] * self.line_offset + [" " * self.col_offset + line for line in self.lines]
 
 
-def source_of(entity: Any) -> Source:
-    """The source of a function or class; ``ParserSyntaxError`` when there is none to be had."""
-    try:
-        lines, first = inspect.getsourcelines(entity)
-    except (OSError, TypeError):
-        lines, first = _search_line_cache(entity)
-    filename = inspect.getsourcefile(entity) or _code_filename(entity)
-    text = "".join(lines)
-    dedented = textwrap.dedent(text)
-    first_line = next((line for line in text.splitlines() if line.strip()), "")
-    indent = len(first_line) - len(first_line.lstrip())
-    return Source(filename, dedented, first - 1, indent)
+class ParsedFile:
+    """A file's lines and syntax tree, with its definitions by name; parsed once however many decorators it has."""
+
+    __slots__ = ("classes", "functions", "lines", "source", "text", "tree")
+
+    def __init__(self, filename: str, lines: list[str], tree: ast.Module | None = None) -> None:
+        self.lines = lines
+        self.text = "".join(lines)
+        self.tree = ast.parse(self.text, filename) if tree is None else tree
+        self.source = Source(filename, self.text)
+        self.functions: dict[str, list[ast.FunctionDef]] = {}
+        self.classes: dict[str, list[ast.ClassDef]] = {}
+        self._index(self.tree.body, "")
+
+    def _index(self, body: list[ast.stmt], prefix: str) -> None:
+        """Definitions by qualified name, without the ``<locals>`` parts. Only blocks that can hold one are entered."""
+        for node in body:
+            kind = type(node)
+            if kind in (ast.FunctionDef, ast.AsyncFunctionDef):
+                self.functions.setdefault(prefix + node.name, []).append(node)  # type: ignore[attr-defined, arg-type]
+                self._index(node.body, f"{prefix}{node.name}.")  # type: ignore[attr-defined]
+            elif kind is ast.ClassDef:
+                self.classes.setdefault(prefix + node.name, []).append(node)  # type: ignore[attr-defined, arg-type]
+                self._index(node.body, f"{prefix}{node.name}.")  # type: ignore[attr-defined]
+            elif kind in _BLOCKS:
+                for field in ("body", "orelse", "finalbody"):
+                    self._index(getattr(node, field, []), prefix)
+                for handler in getattr(node, "handlers", ()):
+                    self._index(handler.body, prefix)
 
 
-def _code_filename(entity: Any) -> str:
-    code = getattr(entity, "__code__", None)
-    if code is not None:
-        return str(code.co_filename)
-    module = sys.modules.get(getattr(entity, "__module__", ""))
+_BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try)
+_FILES: dict[str, ParsedFile] = {}
+_FILES_KEPT = 8
+
+
+def remember(filename: str, lines: list[str], tree: ast.Module) -> None:
+    """Put a text that is parsed already into the cache (text entry points)."""
+    _FILES.pop(filename, None)
+    _FILES[filename] = ParsedFile(filename, lines, tree)
+    while len(_FILES) > _FILES_KEPT:
+        del _FILES[next(iter(_FILES))]
+
+
+def forget(filename: str) -> None:
+    """Drop a text from the cache."""
+    _FILES.pop(filename, None)
+
+
+def parsed_file(filename: str, lines: list[str]) -> ParsedFile:
+    """The parsed form of a file; kept for the last few files, valid while the lines are the same."""
+    found = _FILES.get(filename)
+    if found is None or (found.lines is not lines and found.lines != lines):
+        found = ParsedFile(filename, lines)
+        _FILES.pop(filename, None)
+        _FILES[filename] = found
+        while len(_FILES) > _FILES_KEPT:
+            del _FILES[next(iter(_FILES))]
+    return found
+
+
+Located = tuple[Source, Any]
+
+
+def locate_function(function: Any) -> Located:
+    """Source and ``def`` node of a function object; ``ParserSyntaxError`` when the source can't be had."""
+    code = inspect.unwrap(function).__code__
+    name = function.__name__
+    file = _file_of(code.co_filename, function, "function", name)
+    qualified = function.__qualname__.replace(".<locals>", "")
+    found = file.functions.get(qualified) or [n for k, v in file.functions.items() if k.split(".")[-1] == name for n in v]
+    near = code.co_firstlineno
+    if not found:
+        raise ParserSyntaxError(f"Could not find function definition of '{name}' in its source")
+    return file.source, min(found, key=lambda n: min(abs(_first_line(n) - near), abs(n.lineno - near)))
+
+
+def locate_class(cls: type, decorator_line: int = -1) -> Located:
+    """Source and ``class`` node of a class that is being decorated at ``decorator_line``."""
+    module = sys.modules.get(cls.__module__)
+    filename = _class_filename(cls, module)
+    file = _file_of(filename, cls, "class", cls.__name__)
+    found = file.classes.get(cls.__qualname__.replace(".<locals>", ""), [])
+    if not found:
+        raise ParserSyntaxError(f"Failed to parse class source: class '{cls.__name__}' not found in {filename}")
+    if decorator_line > 0:
+        found = [n for n in found if _first_line(n) <= decorator_line <= (n.end_lineno or n.lineno)] or found
+    return file.source, found[0]
+
+
+def _class_filename(cls: type, module: Any) -> str:
+    for value in cls.__dict__.values():
+        code = getattr(getattr(value, "__func__", value), "__code__", None)
+        if code is not None and getattr(value, "__module__", cls.__module__) == cls.__module__:
+            return str(code.co_filename)
     return getattr(module, "__file__", None) or "<string>"
 
 
-def _search_line_cache(entity: Any) -> tuple[list[str], int]:
-    """Sources that ``inspect`` does not find: notebook cells, text entry points, ``python -c``."""
-    kind = "class" if isinstance(entity, type) else "function"
-    name = entity.__name__
-    lines = linecache.getlines(_code_filename(entity))
-    if not lines and "-c" in getattr(sys, "orig_argv", []):
-        argv = sys.orig_argv
+def _file_of(filename: str, entity: Any, kind: str, name: str) -> ParsedFile:
+    """The parsed file of an entity: from the line cache (files, notebook cells, texts), or ``python -c``."""
+    module = sys.modules.get(getattr(entity, "__module__", ""), None)
+    lines = linecache.getlines(filename, getattr(module, "__dict__", None))
+    argv = getattr(sys, "orig_argv", [])
+    if not lines and filename == "<string>" and "-c" in argv:
         lines = argv[argv.index("-c") + 1].splitlines(keepends=True)
-    if lines:
-        near = getattr(getattr(entity, "__code__", None), "co_firstlineno", 1)
-        wanted = ast.ClassDef if kind == "class" else (ast.FunctionDef, ast.AsyncFunctionDef)
-        found = [n for n in ast.walk(ast.parse("".join(lines))) if isinstance(n, wanted) and n.name == name]
-        if found:
-            best = min(found, key=lambda n: abs(_first_line(n) - near))
-            return lines[_first_line(best) - 1 : best.end_lineno], _first_line(best)
-    raise ParserSyntaxError(
-        f"Cannot retrieve source code for {kind} '{name}'",
-        hint="Save the code to a file, or give it as text to pl.parse(...)",
-    )
+    if not lines:
+        raise ParserSyntaxError(
+            f"Cannot retrieve source code for {kind} '{name}'",
+            hint="Save the code to a file, or give it as text to pl.parse(...)",
+        )
+    try:
+        return parsed_file(filename, lines)
+    except SyntaxError as error:
+        raise ParserSyntaxError(f"Failed to parse {kind} source: {error}") from error
 
 
 def _first_line(node: Any) -> int:

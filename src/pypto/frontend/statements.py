@@ -302,7 +302,7 @@ class Statements(Tasks):
 
     def _check_loop_control(self, word: str, node: ast.stmt) -> None:
         for construct in reversed(self.constructs):
-            if construct.kind in ("range", "pipeline", "while"):
+            if construct.kind in ("range", "pipeline", "while", "while_"):
                 return
             if construct.kind == "parallel":
                 message = f"'{word}' is not supported in parallel loops"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import importlib
 import itertools
 import linecache
 import sys
@@ -16,9 +18,9 @@ from ..ir.enums import FunctionType, Level, Role
 from ..ir.program import Function, Program
 from ..ir.span import Span
 from .closure import dotted
-from .entry import SOURCE_MAPS
+from .entry import SOURCE_MAPS, paused_gc
 from .errors import did_you_mean
-from .source import SourceMap
+from .source import SourceMap, forget, remember
 
 _ENUMS = {"type": ("FunctionType", FunctionType), "level": ("Level", Level), "role": ("Role", Role)}
 _counter = itertools.count()
@@ -30,8 +32,6 @@ class _Namespace(dict):  # type: ignore[type-arg]
     def __missing__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise KeyError(name)
-        import builtins
-
         if hasattr(builtins, name):
             return getattr(builtins, name)
         value = self["pl"].dynamic(name)
@@ -47,13 +47,13 @@ def parse(code: str, filename: str = "<string>", source_map: SourceMap | None = 
     text that is not Python, the ``ParserError`` family for what the DSL refuses.
     """
     try:
-        tree = ast.parse(code, filename)
-        compiled = compile(tree, filename, "exec")
+        with paused_gc():
+            tree = ast.parse(code, filename)
+            compiled = compile(_without_dsl_bodies(tree), filename, "exec", dont_inherit=True)
     except SyntaxError as error:
         raise SyntaxError(f"Failed to compile code from {filename}: {error}") from error
     lines = code.splitlines(keepends=True)
-    _check_decorators(tree, filename, code.splitlines())
-    import importlib
+    _check_decorators(tree.body, filename, lines)
 
     namespace = _Namespace(
         pl=importlib.import_module("pypto.language"), __name__=f"pypto_text_{next(_counter)}", __file__=filename
@@ -67,10 +67,12 @@ def parse(code: str, filename: str = "<string>", source_map: SourceMap | None = 
     module = type(sys)(namespace["__name__"])
     module.__file__ = filename
     sys.modules[namespace["__name__"]] = module
+    remember(filename, lines, tree)
     try:
         _execute(compiled, namespace, filename, code)
     finally:
         del sys.modules[namespace["__name__"]]
+        forget(filename)
         SOURCE_MAPS.pop(filename, None)
         if saved is not None:
             linecache.cache[filename] = saved
@@ -105,15 +107,39 @@ def _execute(compiled: Any, namespace: _Namespace, filename: str, code: str) -> 
         ) from error
 
 
-def _check_decorators(tree: ast.Module, filename: str, lines: list[str]) -> None:
+def _without_dsl_bodies(tree: ast.Module) -> ast.Module:
+    """The module to run: bodies of DSL functions are read as syntax only, so no byte code is made for them."""
+
+    def stripped(node: ast.stmt) -> ast.stmt:
+        if isinstance(node, ast.ClassDef):
+            copy = ast.ClassDef(**{f: getattr(node, f) for f in node._fields})
+            copy.body = [stripped(inner) for inner in node.body]
+            return ast.copy_location(copy, node)
+        if isinstance(node, ast.FunctionDef) and any(_names_function(d) for d in node.decorator_list):
+            copy_f = ast.FunctionDef(**{f: getattr(node, f) for f in node._fields})
+            copy_f.body = [ast.copy_location(ast.Pass(), node.body[0])]
+            return ast.copy_location(copy_f, node)
+        return node
+
+    return ast.Module([stripped(node) for node in tree.body], tree.type_ignores)
+
+
+def _names_function(decorator: ast.expr) -> bool:
+    parts = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+    return parts is not None and parts[-1] == "function"
+
+
+def _check_decorators(body: list[ast.stmt], filename: str, lines: list[str]) -> None:
     """Enum keywords of every ``@pl.function(...)``, before the text runs."""
-    for node in ast.walk(tree):
+    for node in body:
         for decorator in getattr(node, "decorator_list", ()):
-            if type(decorator) is not ast.Call or (dotted(decorator.func) or ("",))[-1] != "function":
+            if type(decorator) is not ast.Call or not _names_function(decorator):
                 continue
             for keyword in decorator.keywords:
                 if keyword.arg in _ENUMS:
                     _check_member(keyword.value, *_ENUMS[keyword.arg], filename, lines)
+        if isinstance(node, ast.ClassDef):
+            _check_decorators(node.body, filename, lines)
 
 
 def _check_member(node: ast.expr, name: str, enum: Any, filename: str, lines: list[str]) -> None:

@@ -1,9 +1,10 @@
 """Building IR with context managers.
 
->>> ib = IRBuilder()
+>>> from pypto import ir
+>>> ib = ir.IRBuilder()
 >>> with ib.function("double") as f:
-...     n = f.param("n", ScalarType(DataType.INDEX))
-...     f.return_type(ScalarType(DataType.INDEX))
+...     n = f.param("n", ir.ScalarType(ir.INDEX))
+...     f.return_type(ir.ScalarType(ir.INDEX))
 ...     _ = ib.return_stmt(n + n)
 >>> f.get_result().name
 'double'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .equality_rules import LOOP_VAR, Rule, compile_rules, interchangeable
+from .equality_rules import LOOP_VAR, AttrFailure, Rules, interchangeable
 from .expr import IterArg, MemRef, Var, WindowBuffer
 from .mismatch import (
     Failure,
@@ -233,8 +233,25 @@ def _both_absent(_c: Comparison, _a: None, _b: None, _place: Any) -> bool:
     return True
 
 
-_FAST, _TOLD = compile_rules((Var, IterArg, WindowBuffer, MemRef))
-_FAST.update({Var: _fast_var, IterArg: _fast_var, WindowBuffer: _fast_window_buffer, MemRef: _fast_memref})
-_TOLD.update({Var: _told_var, IterArg: _told_var, WindowBuffer: _told_window_buffer, MemRef: _told_memref})
-_TOLD[Failure] = _told_failure
-_FAST[type(None)] = _TOLD[type(None)] = _both_absent
+_FAST = Rules(
+    False,
+    {
+        Var: _fast_var,
+        IterArg: _fast_var,
+        WindowBuffer: _fast_window_buffer,
+        MemRef: _fast_memref,
+        type(None): _both_absent,
+    },
+)
+_TOLD = Rules(
+    True,
+    {
+        Var: _told_var,
+        IterArg: _told_var,
+        WindowBuffer: _told_window_buffer,
+        MemRef: _told_memref,
+        Failure: _told_failure,
+        AttrFailure: _told_failure,
+        type(None): _both_absent,
+    },
+)

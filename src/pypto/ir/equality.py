@@ -11,9 +11,7 @@ from .node import IRNode
 from .type import Type
 
 
-def structural_equal(
-    lhs: Any, rhs: Any, enable_auto_mapping: bool = False, *, compare_memref: bool = False
-) -> bool:
+def structural_equal(lhs: Any, rhs: Any, enable_auto_mapping: bool = False, *, compare_memref: bool = False) -> bool:
     """Whether two nodes (or types) are the same up to the names of variables.
 
     Variables that both sides define are paired; with ``enable_auto_mapping`` free ones too, otherwise a free variable

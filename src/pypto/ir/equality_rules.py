@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .dtype import DataType
-from .expr import ConstInt, Expr
+from .expr import ConstFloat, ConstInt, Expr
+from .generated import make_function
 from .mismatch import Failure, Place, field_mismatch, size_mismatch, value_mismatch
-from .node import FieldInfo, FrozenList, IRNode, Kind, Role
+from .node import FieldInfo, IRNode, Kind, Role
 from .program import Program
 from .stmt import ForStmt, SeqStmts
 from .traversal import CONSTANTS, NODE_FIELDS
@@ -30,7 +31,7 @@ Rule = Callable[[Any, Any, Any, Any], bool]
 def same_value(a: Any, b: Any) -> bool:
     """Plain values: same class and equal; so ``True`` differs from ``1``."""
     if a is b:
-        return True
+        return type(a) is not float or a == a
     if type(a) is not type(b):
         return False
     if isinstance(a, list):
@@ -130,7 +131,8 @@ def _fast_node_field(cls: type[IRNode], info: FieldInfo) -> tuple[list[str], lis
             *_indent(_push("p", "q", "LEAVES")),
         ]
     if kind is Kind.VALUE:
-        return [*load, f"if {x} is not {y} and not same_value({x}, {y}): return False"], []
+        unless = "" if cls is ConstFloat else f"{x} is not {y} and "  # NaN, even one object, equals nothing
+        return [*load, f"if {unless}not same_value({x}, {y}): return False"], []
     if kind is Kind.OP:
         return [f"if a.{name}.name != b.{name}.name: return False"], []
     if kind is Kind.TYPE:
@@ -324,20 +326,28 @@ def _build(lines: list[str]) -> Rule:
         "told_extent": _told_extent,
         "value_mismatch": value_mismatch,
     }
-    exec("def same(c, a, b, place):\n" + "".join(f"    {line}\n" for line in lines), env)
-    return env["same"]  # type: ignore[no-any-return]
+    return make_function("same", "c, a, b, place", lines, env)  # type: ignore[no-any-return]
 
 
-def compile_rules(by_hand: tuple[type, ...]) -> tuple[dict[type, Rule], dict[type, Rule]]:
-    """(fast rules, telling rules) of all classes but those with rules of their own."""
-    fast: dict[type, Rule] = {}
-    told: dict[type, Rule] = {}
-    for cls, table in NODE_FIELDS.items():
-        if cls not in by_hand:
-            fields = [info for info in table if info.role is not Role.IGNORED]
-            fast[cls] = _fast([_fast_node_field(cls, info) for info in fields])
-            told[cls] = _told([_told_node_field(cls, info) for info in fields])
-    for kind, rows in TYPE_FIELDS.items():
-        fast[kind] = _fast([_fast_type_field(name, held) for name, held in rows])
-        told[kind] = _told([_told_type_field(kind, name, held) for name, held in rows])
-    return fast, told
+class Rules(dict[type, Rule]):
+    """The rules of one form, compiled when a class is met first."""
+
+    def __init__(self, telling: bool, by_hand: dict[type, Rule]) -> None:
+        super().__init__(by_hand)
+        self._telling = telling
+
+    def __missing__(self, cls: Any) -> Rule:
+        if cls in TYPE_FIELDS:
+            rows = TYPE_FIELDS[cls]
+            if self._telling:
+                rule = _told([_told_type_field(cls, name, held) for name, held in rows])
+            else:
+                rule = _fast([_fast_type_field(name, held) for name, held in rows])
+        else:
+            fields = [info for info in NODE_FIELDS[cls] if info.role is not Role.IGNORED]
+            if self._telling:
+                rule = _told([_told_node_field(cls, info) for info in fields])
+            else:
+                rule = _fast([_fast_node_field(cls, info) for info in fields])
+        self[cls] = rule
+        return rule

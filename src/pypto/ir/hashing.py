@@ -16,6 +16,7 @@ from .attrs import attr_expressions
 from .dtype import DataType
 from .equality_rules import DEFINE, LOOP_VAR, USE
 from .expr import ConstInt, IterArg, Var, WindowBuffer
+from .generated import make_function
 from .node import FieldInfo, IRNode, Kind, Role
 from .program import Program
 from .stmt import ForStmt
@@ -45,7 +46,9 @@ def _text(value: str) -> int:
     found = _texts.get(value)
     if found is None:
         data = value.encode("utf-8", "surrogatepass")
-        found = _texts[value] = zlib.crc32(data) << 32 | zlib.adler32(data)
+        found = zlib.crc32(data) << 32 | zlib.adler32(data)
+        if len(value) < 64:  # names and keys recur, long texts do not
+            _texts[value] = found
     return found
 
 
@@ -126,6 +129,7 @@ def _scalar(h: _Hasher, kind: Any, role: int) -> None:
     h.out += (_SCALAR, (DataType.INDEX if role == LOOP_VAR and dtype is DataType.INT64 else dtype).code())
 
 
+_TOKENS: dict[type, int] = {}
 _CONST_INT = _text("ConstInt")
 _SCALAR = _text("ScalarType")
 
@@ -147,7 +151,7 @@ def _node_field(cls: type[IRNode], info: FieldInfo) -> tuple[list[str], list[str
     if kind is Kind.OP:
         return [f"add(text({value}.name))"], []
     if kind is Kind.ATTRS:
-        return [f"if {value}: add(attrs({value}))"], []
+        return [f"add(attrs({value}) if {value} else 0)"], []
     role = LOOP_VAR if cls is ForStmt and name == "loop_var" else DEFINE if info.role is Role.DEFINITION else USE
     if kind is Kind.NODE or kind is Kind.TYPE:
         return [], [f"push(({value}, {role}))"]
@@ -171,11 +175,13 @@ def _type_field(name: str, held: Held) -> tuple[list[str], list[str]]:
 def _compile(cls: type, parts: list[tuple[list[str], list[str]]]) -> Rule:
     numbers = [line for part in parts for line in part[0]]
     pushes = [line for part in reversed(parts) for line in part[1]]
-    lines = ["add, push = h.out.append, h.stack.append", f"add({_text(cls.__name__)})", *numbers, *pushes]
-    env: dict[str, Any] = {"attrs": _attrs, "text": _text, "value": _value}
-    exec("def rule(h, op, role):\n" + "".join(f"    {line}\n" for line in lines), env)
-    return env["rule"]  # type: ignore[no-any-return]
+    lines = ["add, push = h.out.append, h.stack.append", "add(token[type(op)])", *numbers, *pushes]
+    env: dict[str, Any] = {"attrs": _attrs, "text": _text, "token": _TOKENS, "value": _value}
+    return make_function("rule", "h, op, role", lines, env)  # type: ignore[no-any-return]
 
+
+# A number for each class.
+_TOKENS.update({cls: _text(cls.__name__) for cls in (*NODE_FIELDS, *TYPE_FIELDS)})
 
 _RULES: dict[type, Rule] = {
     cls: _compile(cls, [_node_field(cls, info) for info in table if info.role is not Role.IGNORED])

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from .dtype import DataType
 from .enums import MemorySpace
 from .expr_core import ConstInt, Expr, Var, index_const
-from .node import attribute, use, wrong_kind
+from .node import Kind, attribute, use, wrong_kind
 from .span import UNKNOWN_SPAN, Span
 from .type import MemRefType, PtrType, WindowBufferType
 
@@ -34,13 +34,13 @@ class MemRef(Var):
         MemRef(addr, size, id, span=...)
     """
 
-    __slots__ = ("base_", "byte_offset_", "is_pinned_", "size_", "slot_count_", "slot_index_")
-    base_: Var
-    byte_offset_: Expr
-    size_: int
-    is_pinned_: bool
-    slot_count_: int
-    slot_index_: Expr | None
+    __slots__ = ()
+    base_: Var = use()
+    byte_offset_: Expr = use()
+    size_: int = attribute()
+    is_pinned_: bool = attribute()
+    slot_count_: int = attribute()
+    slot_index_: Expr | None = use(Kind.OPTIONAL)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         form, values = _bind(args, kwargs)
@@ -57,18 +57,11 @@ class MemRef(Var):
         _plain_set(self, "slot_index_", index_const(slot) if type(slot) is int else slot)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in MemRef.__slots__:
+        if name not in _ASSIGNABLE:
             raise AttributeError(f"MemRef is immutable apart from its underscore fields: cannot set {name!r}")
         _plain_set(self, name, value)
         if name == "base_":
             _plain_set(self, "name_hint", value.name_hint)
-
-    def replace(self, **changes: Any) -> MemRef:
-        own = {name: changes.pop(name, getattr(self, name)) for name in MemRef.__slots__}
-        new: MemRef = super().replace(**changes)
-        for name, value in own.items():
-            _plain_set(new, name, value)
-        return new
 
     def __getitem__(self, slot: int) -> MemRef:
         """One slot of the author's own allocation, by a constant index."""
@@ -80,7 +73,8 @@ class MemRef(Var):
             raise TypeError("a MemRef slot is an int here; a run-time index is available in the DSL only")
         if not 0 <= slot < self.slot_count_:
             raise IndexError(f"Slot index {slot} is out of range for a declaration of {self.slot_count_} slot(s)")
-        return self.replace(slot_index_=index_const(slot))
+        chosen: MemRef = self.replace(slot_index_=index_const(slot))
+        return chosen
 
     @staticmethod
     def same_allocation(a: MemRef, b: MemRef) -> bool:
@@ -98,6 +92,7 @@ class MemRef(Var):
         return x < y + b.size_ and y < x + a.size_
 
 
+_ASSIGNABLE = frozenset(info.name for info in MemRef.node_fields if info.name.endswith("_"))
 _Form = tuple[tuple[str, ...], tuple[str, ...]]
 
 

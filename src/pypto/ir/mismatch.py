@@ -81,12 +81,13 @@ def path_of(place: Place, hidden: bool = False) -> str:
 
 
 def _prefix(place: Place) -> str:
+    texts = []
     step: Place | None = place
     while step is not None:
         if step.prefix is not None:
-            return f"{step.prefix if isinstance(step.prefix, str) else step.prefix()}: "
+            texts.append(f"{step.prefix if isinstance(step.prefix, str) else step.prefix()}: ")
         step = step.parent
-    return ""
+    return "".join(reversed(texts))
 
 
 def _side(node: Any) -> str:

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from . import expr as x
 from . import stmt as s
 from .expr import Expr
-
 from .program import Function, Program
 from .rewriting import DEFAULTS
 from .stmt import Stmt

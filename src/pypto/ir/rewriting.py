@@ -14,7 +14,8 @@ from . import expr as x
 from . import stmt as s
 from .attrs import attr_expressions
 from .expr import Expr, Var
-from .node import FieldInfo, FrozenDict, FrozenList, IRNode, Kind, Role
+from .generated import make_function
+from .node import FieldInfo, FrozenDict, FrozenList, IRNode, Kind
 from .program import Function, Program
 from .stmt import Stmt, seq
 from .traversal import (
@@ -29,7 +30,6 @@ from .traversal import (
 )
 from .type import TupleType
 from .type_fields import PLAIN_TYPES
-
 
 # --- code for one class -----------------------------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ def _compile(cls: type[IRNode]) -> Method:
             wanted, name = field_class_name(cls, info.name), info.name
             lines += [f"if new_{name} is not old_{name}: check(op, {name!r}, new_{name}, {wanted!r})"]
     if issubclass(cls, Expr):
-        lines += ["new = alloc(cls)"]
+        lines += ["new = alloc(type(op))"]
         rewritten = [info.name for info in fields]
         for info in NODE_FIELDS[cls]:
             value = f"new_{info.name}" if info.name in rewritten else f"op.{info.name}"
@@ -107,12 +107,10 @@ def _compile(cls: type[IRNode]) -> Method:
         "PLAIN": PLAIN_TYPES,
         "alloc": object.__new__,
         "check": check_child,
-        "cls": cls,
         "rewrite_attrs": _rewrite_attrs,
         **{f"set_{info.name}": info.setter for info in NODE_FIELDS[cls]},
     }
-    exec("def rewrite(self, op):\n" + "".join(f"    {line}\n" for line in lines), env)
-    return env["rewrite"]  # type: ignore[no-any-return]
+    return make_function("rewrite", "self, op", lines, env)  # type: ignore[no-any-return]
 
 
 _CLASSES: dict[str, type] = {"Stmt": Stmt, "Expr": Expr, "Any": Expr, **{cls.__name__: cls for cls in NODE_CLASSES}}

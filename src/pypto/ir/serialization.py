@@ -17,12 +17,12 @@ from typing import Any
 
 from . import enums
 from .dtype import BY_CODE, DataType
-from .expr import Expr, GlobalVar, MemRef, Op, Var, WindowBuffer
+from .expr import Expr, GlobalVar, Op, Var, WindowBuffer
 from .node import FrozenDict, FrozenList, IRNode, Kind
-from .program import Function, Program
+from .program import Function
 from .span import UNKNOWN_SPAN, Span
 from .stmt import Stmt
-from .traversal import NODE_CLASSES, NODE_FIELDS, field_class_name, holds_map
+from .traversal import NODE_CLASSES, NODE_FIELDS, field_annotation, field_class_name, holds_map
 from .type import ArrayType, ScalarType, TensorView, TileView, Type
 from .type_fields import MARKERS, TYPE_FIELDS, Held
 
@@ -54,62 +54,54 @@ _TYPE_KINDS = {
     Held.EXTENTS: _REFS,
     Held.TYPES: _REFS,
 }
+_ENUMS: dict[str, type[enum.Enum]] = {
+    name: value for name, value in vars(enums).items() if isinstance(value, type) and issubclass(value, enum.Enum)
+}
+# The classes that annotations of fields name.
 _NAMES: dict[str, type] = {
-    **{cls.__name__: cls for cls in (*NODE_CLASSES, Expr, Stmt, Type, Op)},
+    **_ENUMS,
+    **{cls.__name__: cls for cls in NODE_CLASSES},
+    **{cls.__name__: cls for cls in (Expr, Stmt, Type, Op, TensorView, TileView, DataType, bool, int, float, str)},
     "Any": WindowBuffer,
-    "TensorView": TensorView,
-    "TileView": TileView,
 }
 
 
 class _Field:
+    """How one field is written, and what may be read back."""
+
     __slots__ = ("code", "name", "optional", "wanted")
 
-    def __init__(self, name: str, code: int, wanted: type = object, optional: bool = False) -> None:
+    def __init__(self, owner: type, name: str, code: int) -> None:
         self.name = name
         self.code = code
-        self.wanted = wanted  # the class of what a reference names
-        self.optional = optional
+        self.optional = False
+        self.wanted: type = object
+        if code in (_REF, _REFS, _VALUE):
+            self.optional = field_annotation(owner, name).endswith(" | None")
+            self.wanted = _NAMES[field_class_name(owner, name)]
 
 
 def _node_plan(cls: type[IRNode]) -> tuple[_Field, ...]:
     fields = []
     for info in NODE_FIELDS[cls]:
         code = _SPAN if info.name == "span" else _FUNCTIONS if holds_map(cls, info) else _KINDS[info.kind]
-        wanted = Function if code == _FUNCTIONS else object
-        if code in (_REF, _REFS):
-            wanted = _NAMES[field_class_name(cls, info.name)]
-        fields.append(_Field(info.name, code, wanted, info.kind is Kind.OPTIONAL))
+        fields.append(_Field(cls, info.name, code))
     if issubclass(cls, Stmt):
-        fields.append(_Field(_COMMENTS_FIELD, _COMMENTS))
+        fields.append(_Field(cls, _COMMENTS_FIELD, _COMMENTS))
     return tuple(fields)
 
 
 def _type_plan(cls: type) -> tuple[_Field, ...]:
-    wanted = {Held.EXTENTS: Expr, Held.TYPES: Type, Held.MEMREF: MemRef}
-    by_name = {"window_buffer": WindowBuffer, "start_offset": Expr, "tensor_view": TensorView, "tile_view": TileView}
-    return tuple(
-        _Field(
-            name,
-            _TYPE_KINDS[held],
-            wanted.get(held) or by_name.get(name, object),
-            held in (Held.NODE, Held.MEMREF, Held.VIEW),
-        )
-        for name, held in TYPE_FIELDS[cls]
-    )
+    return tuple(_Field(cls, name, _TYPE_KINDS[held]) for name, held in TYPE_FIELDS[cls])
 
 
 _PLANS: dict[type, tuple[_Field, ...]] = {
     **{cls: _node_plan(cls) for cls in NODE_CLASSES},
     **{cls: _type_plan(cls) for cls in TYPE_FIELDS},
-    Op: (_Field("name", _VALUE),),
-    GlobalVar: (_Field("name", _VALUE),),
+    Op: (_Field(Op, "name", _VALUE),),
+    GlobalVar: (_Field(GlobalVar, "name", _VALUE),),
 }
 _CLASSES: dict[str, type] = {cls.__name__: cls for cls in _PLANS}
-
-_ENUMS: dict[str, type[enum.Enum]] = {
-    name: value for name, value in vars(enums).items() if isinstance(value, type) and issubclass(value, enum.Enum)
-}
 
 # Tags of plain values that MessagePack has no form of its own for.
 _DTYPE, _ENUM, _LIST, _EXPR, _BIG = range(5)
@@ -330,7 +322,11 @@ class _Reader:
         if code == _REFS:
             return FrozenList([self._get(x, field.wanted) for x in value])
         if code == _VALUE:
-            return self._value(value)
+            found = self._value(value)
+            for item in found if isinstance(found, FrozenList) else (found,):
+                if type(item) is not field.wanted and not (item is None and field.optional):
+                    raise _Malformed(f"{item!r} in the field {field.name!r}")
+            return found
         if code == _SPAN:
             return self._spans[value]
         if code == _ATTRS:

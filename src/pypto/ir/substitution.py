@@ -73,7 +73,7 @@ def substitute(node: NodeT, var_map: Pairs) -> NodeT:
     Without a match the node itself. A cyclic map (``a -> b, b -> a``) is applied once.
     """
     seeds = _seeds(var_map)
-    return _visit(_Substitute(seeds), node) if seeds else node  # type: ignore[no-any-return]
+    return _visit(_Substitute(seeds), node) if seeds else node
 
 
 def substitute_expr(expr: Expr, var_map: Pairs) -> Expr:
@@ -109,10 +109,7 @@ class _Clone(IRMutator):
         self._own = {v: None for v in definitions(node) if v not in seeds}
         # The MemRefs of the variables defined here, and no others: variables from outside must stay what they are.
         self._own_memrefs = {
-            e: None
-            for v in self._own
-            for e in type_expressions(v.type)
-            if isinstance(e, MemRef) and e not in seeds
+            e: None for v in self._own for e in type_expressions(v.type) if isinstance(e, MemRef) and e not in seeds
         }
         self.fresh: dict[Any, Any] = {}
 
@@ -146,7 +143,7 @@ class _Clone(IRMutator):
     def visit_stmt(self, stmt: Stmt) -> Stmt:
         # A statement has one place in a function, so a clone never shares one, even if nothing in it changes.
         new = super().visit_stmt(stmt)
-        return new.replace() if new is stmt else new  # type: ignore[no-any-return]
+        return new.replace() if new is stmt else new
 
     def _make(self, op: Any, **changes: Any) -> Any:
         new = self._remap.get(op)

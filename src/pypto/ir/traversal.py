@@ -7,17 +7,16 @@ and each visitor class gets a table from node class to method when it is defined
 from __future__ import annotations
 
 import re
-import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from . import expr as x
 from .attrs import attr_expressions
 from .expr import BinaryExpr, Expr, IterArg, UnaryExpr
+from .generated import make_function
 from .node import FieldInfo, IRNode, Kind, Role
 from .program import Function, Program
+from .recursion import FRAMES_ARE_CHEAP, deep_recursion, deeper_than, with_big_stack
 from .stmt import ScopeStmt, Stmt, WhileStmt
 from .type_fields import PLAIN_TYPES, type_expressions
 
@@ -82,13 +81,18 @@ def holds_map(cls: type[IRNode], info: FieldInfo) -> bool:
     return cls is Program and info.name == "functions"
 
 
-def field_class_name(cls: type[IRNode], name: str) -> str:
-    """The class named in a field's annotation: ``Stmt`` of ``Stmt | None``, ``IterArg`` of ``FrozenList[IterArg]``."""
+def field_annotation(cls: type, name: str) -> str:
+    """The annotation of a field of a node, type or view."""
     for base in cls.__mro__:
         text = base.__dict__.get("__annotations__", {}).get(name)
         if text is not None:
-            return str(text).removesuffix(" | None").removeprefix("FrozenList[").removesuffix("]")
+            return str(text)
     raise AssertionError(f"{cls.__name__}.{name} has no annotation")
+
+
+def field_class_name(cls: type, name: str) -> str:
+    """The class named in a field's annotation: ``Stmt`` of ``Stmt | None``, ``IterArg`` of ``FrozenList[IterArg]``."""
+    return field_annotation(cls, name).removesuffix(" | None").removeprefix("FrozenList[").removesuffix("]")
 
 
 def carried_fields(cls: type[IRNode]) -> tuple[str, ...]:
@@ -140,8 +144,7 @@ def _compile_pusher(cls: type[IRNode]) -> Pusher | None:
     if not lines:
         return None
     env: dict[str, Any] = {"attrs_expressions": attrs_expressions, "push_iter_args": _push_iter_args}
-    exec("def push_children(node, push):\n" + "".join(f"    {line}\n" for line in lines), env)
-    return env["push_children"]  # type: ignore[no-any-return]
+    return make_function("push_children", "node, push", lines, env)  # type: ignore[no-any-return]
 
 
 # Without classes that have no children.
@@ -192,34 +195,6 @@ def own_type_expressions(node: Any) -> list[Any]:
     return []
 
 
-# --- recursion depth --------------------------------------------------------------------------------------------------
-
-# Expression chains of several thousand levels are legal, and a visitor written by a user recurses a few frames a level.
-# From Python 3.11 on such frames take no C stack; before, the C stack bounds what is safe.
-_DEPTH = 60_000 if sys.version_info >= (3, 11) else 12_000
-_depth_lock = threading.Lock()
-_depth_users = 0
-_depth_before = 0
-
-
-@contextmanager
-def deep_recursion() -> Iterator[None]:
-    """Raise the recursion limit while the block runs (in any thread)."""
-    global _depth_users, _depth_before
-    with _depth_lock:
-        _depth_users += 1
-        if _depth_users == 1:
-            _depth_before = sys.getrecursionlimit()
-            sys.setrecursionlimit(max(_depth_before, _DEPTH))
-    try:
-        yield
-    finally:
-        with _depth_lock:
-            _depth_users -= 1
-            if _depth_users == 0:
-                sys.setrecursionlimit(_depth_before)
-
-
 # --- dispatch of visitors and mutators --------------------------------------------------------------------------------
 
 Method = Callable[[Any, Any], Any]
@@ -243,7 +218,8 @@ class Traversal:
     """Common part of visitors and mutators.
 
     ``_methods`` maps a node class to what visits it: a method that a subclass overrode, or generated code.
-    ``_dispatch`` is what the generated code calls for children: the same, or an overridden ``visit_expr``/``visit_stmt``.
+    ``_dispatch`` is what the generated code calls for children: the same, or an overridden ``visit_expr`` or
+    ``visit_stmt``.
     """
 
     _defaults: ClassVar[MethodTable]
@@ -251,6 +227,7 @@ class Traversal:
     _dispatch: ClassVar[MethodTable]
     # Binary classes whose visit is the default: chains of them are walked without recursion.
     _spine: ClassVar[frozenset[type]]
+    _recurses: ClassVar[bool]
     _root: ClassVar[type[Traversal]]
 
     _active: bool
@@ -292,6 +269,7 @@ class Traversal:
         cls._dispatch = dispatch
         default = cls._root._defaults
         cls._spine = frozenset(c for c in x.BINARY_CLASSES if dispatch[c] is default[c])
+        cls._recurses = len(cls._spine) < len(x.BINARY_CLASSES)
 
     @classmethod
     def _method_of(cls, node_class: type[IRNode]) -> Method:
@@ -316,6 +294,8 @@ class Traversal:
             self._fresh.add(op)
         self._active = True
         try:
+            if not FRAMES_ARE_CHEAP and self._recurses and deeper_than(op, 1_000, PUSH_CHILDREN):
+                return with_big_stack(lambda: method(self, op))
             with deep_recursion():
                 return method(self, op)
         finally:

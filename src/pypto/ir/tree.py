@@ -8,6 +8,7 @@ from .call_types import deduce_call_return_type
 from .expr import IterArg, MemRef, Var, WindowBuffer
 from .node import IRNode, Kind, Role
 from .program import Function, Program
+from .recursion import deep_recursion
 from .stmt import (
     AssignStmt,
     ClusterScopeStmt,
@@ -31,7 +32,6 @@ from .traversal import (
     attrs_expressions,
     carried_fields,
     child_fields,
-    deep_recursion,
     field_class_name,
     own_type_expressions,
     walk,

@@ -12,6 +12,7 @@ from operator import is_
 from typing import Any
 
 from .expr import ConstBool, ConstFloat, ConstInt
+from .generated import make_function
 from .node import FrozenList
 from .type import (
     ArrayType,
@@ -118,7 +119,7 @@ def _collect(kind: Any, found: list[Any]) -> None:
             found.append(value)
 
 
-# --- code for one class ------------------------------------------------------------------------------------------------
+# --- code for one class -----------------------------------------------------------------------------------------------
 
 
 def _compile_closed(cls: type) -> Callable[[Any], bool]:
@@ -133,7 +134,7 @@ def _compile_closed(cls: type) -> Callable[[Any], bool]:
             lines += [f"v = kind.{name}", "if v is not None and not closed[type(v)](v): return False"]
         elif held is Held.NODE or held is Held.MEMREF:
             lines += [f"if kind.{name} is not None and type(kind.{name}) not in CONSTANTS: return False"]
-    return _compile(["kind"], [*lines, "return True"])  # type: ignore[no-any-return]
+    return _compile("kind", [*lines, "return True"])  # type: ignore[no-any-return]
 
 
 def _compile_map(cls: type) -> Callable[[Any, Callable[[Any], Any]], Any]:
@@ -159,14 +160,14 @@ def _compile_map(cls: type) -> Callable[[Any, Callable[[Any], Any]], Any]:
         return _unchanged
     lines += ["if " + " and ".join(f"new_{name} is old_{name}" for name in names) + ": return kind"]
     changes = ", ".join(f"{name!r}: new_{name}" for name in names)
-    return _compile(["kind", "change"], [*lines, f"return rebuild_type(kind, {{{changes}}})"])  # type: ignore[no-any-return]
+    return _compile("kind, change", [*lines, f"return rebuild_type(kind, {{{changes}}})"])  # type: ignore[no-any-return]
 
 
 def _unchanged(kind: Any, _change: Callable[[Any], Any]) -> Any:
     return kind
 
 
-def _compile(parameters: list[str], lines: list[str]) -> Any:
+def _compile(parameters: str, lines: list[str]) -> Any:
     env: dict[str, Any] = {
         "CONSTANTS": _CONSTANTS,
         "FrozenList": FrozenList,
@@ -175,8 +176,7 @@ def _compile(parameters: list[str], lines: list[str]) -> Any:
         "mapper": _MAPPERS,
         "rebuild_type": rebuild_type,
     }
-    exec(f"def code({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in lines), env)
-    return env["code"]
+    return make_function("code", parameters, lines, env)
 
 
 def rebuild_type(kind: Any, changes: dict[str, Any]) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 from . import expr as x
 from . import stmt as s
 from .expr import Expr
-from .node import IRNode, Kind, Role
+from .generated import make_function
+from .node import IRNode, Kind
 from .program import Function, Program
 from .stmt import Stmt
 from .traversal import (
@@ -41,13 +42,18 @@ def _compile(cls: type[IRNode]) -> Method:
         elif info.kind is Kind.ATTRS:
             lines += [f"if {value}:", f"    for c in attrs_expressions({value}): d[type(c)](self, c)"]
         elif info.name in carried:
-            lines += [f"c = {value}", "if c:", "    self._fresh.update(c)", "    for x in c: d[type(x)](self, x)", "    self._fresh.difference_update(c)"]
+            lines += [
+                f"c = {value}",
+                "if c:",
+                "    self._fresh.update(c)",
+                "    for x in c: d[type(x)](self, x)",
+                "    self._fresh.difference_update(c)",
+            ]
         else:
             lines += [f"for c in {value}: d[type(c)](self, c)"]
     body = ["d = self._dispatch", *lines] if lines else ["return"]
     env: dict[str, Any] = {"attrs_expressions": attrs_expressions}
-    exec("def visit(self, op):\n" + "".join(f"    {line}\n" for line in body), env)
-    return env["visit"]  # type: ignore[no-any-return]
+    return make_function("visit", "self, op", body, env)  # type: ignore[no-any-return]
 
 
 def _leaf(self: IRVisitor, op: Any) -> None:
@@ -89,10 +95,16 @@ def _binary(self: IRVisitor, op: Any) -> None:
     d[type(right)](self, right)
 
 
-_DEFAULTS = MethodTable({cls: _compile(cls) for cls in NODE_CLASSES})
-_DEFAULTS.update({cls: _leaf for cls in (*CONSTANTS, x.MemRef, x.WindowBuffer)})
-_DEFAULTS.update({cls: _binary for cls in x.BINARY_CLASSES})
-_DEFAULTS.update({x.Var: _var_like, x.IterArg: _iter_arg})
+_BY_HAND: dict[type[IRNode], Method] = {
+    **{cls: _leaf for cls in CONSTANTS},
+    **{cls: _binary for cls in x.BINARY_CLASSES},
+    x.Var: _var_like,
+    x.IterArg: _iter_arg,
+    x.MemRef: _leaf,
+    x.WindowBuffer: _leaf,
+}
+
+_DEFAULTS = MethodTable({cls: _BY_HAND.get(cls) or _compile(cls) for cls in NODE_CLASSES})
 
 
 class IRVisitor(Traversal):

@@ -62,7 +62,9 @@ def _write_infer(level: str) -> InferRule:
         if type(value) is not ScalarType:
             raise OperandKindError(f"{op} requires third argument to be a ScalarType, but got {type(value).__name__}")
         if value.dtype is not kind.dtype:
-            raise ValueError(f"{op} requires a value of dtype {kind.dtype}, but got {value.dtype}: convert it with pl.cast")
+            raise ValueError(
+                f"{op} requires a value of dtype {kind.dtype}, but got {value.dtype}: convert it with pl.cast"
+            )
         return kind  # type: ignore[no-any-return]
 
     return infer

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..ir.dtype import DataType
 from ..ir.enums import ArgEffect
-from ..ir.expr import ConstBool, Expr
+from ..ir.expr import ConstBool, ConstInt, Expr
 from ..ir.type import ArrayType, ScalarType, Type
 from .definition import REQUIRED, Alias, Operand
 from .normalize import extent, int_attr, scalar_operand
@@ -138,6 +138,6 @@ def update_element(array: Arg, index: Arg, value: Arg) -> Expr:
     dtype = array.type.dtype if isinstance(array, Expr) and isinstance(array.type, ArrayType) else D.INDEX
     if isinstance(value, bool):
         value = ConstBool(value)
-    elif not isinstance(value, Expr) or number(value) is not None and value.type.dtype is D.INDEX and dtype.is_int_:
+    elif not isinstance(value, Expr) or (type(value) is ConstInt and value.dtype is D.INDEX and dtype.is_int_):
         value = scalar_operand(value, dtype)
     return call("array.update_element", array, extent(index), value)

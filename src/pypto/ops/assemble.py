@@ -43,9 +43,9 @@ def _tensor_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
     # Inside a kernel a matrix product is still a tensor here, and its store converts.
     check_store_dtype(op, source.dtype, target.dtype, converts=True)
     same_rank(op, "offset", offsets, len(target.shape))
-    valid = target.shape
+    valid: Sequence[Expr] = target.shape
     if len(source.shape) == len(target.shape):
-        valid = write_region(op, target.shape, target.valid_extents, offsets, source.shape, source.valid_extents)  # type: ignore[assignment]
+        valid = write_region(op, target.shape, target.valid_extents, offsets, source.shape, source.valid_extents)
     return same_kind(target, target.shape, TensorView(None, TensorLayout.ND, valid))
 
 

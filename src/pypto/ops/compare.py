@@ -1,7 +1,7 @@
 """Comparison and selection.
 
-At tensor level a comparison gives 0/1 of the promoted element type. At tile level it gives a *packed predicate*: bytes in
-which bit b of byte k of a row is column ``8k + b``; rows are independent, bits beyond the valid columns are 0.
+At tensor level a comparison gives 0/1 of the promoted element type. At tile level it gives a *packed predicate*: bytes
+in which bit b of byte k of a row is column ``8k + b``; rows are independent, bits beyond the valid columns are 0.
 """
 
 from __future__ import annotations
@@ -176,8 +176,8 @@ def _tensor_cmp(ctx: Any, a: ArrayValue, b: Any, cmp_type: int = 0) -> ArrayValu
 def _tile_cmp(ctx: Any, a: ArrayValue, b: Any, cmp_type: int) -> ArrayValue:
     truth, mask = compared(a, b, cmp_type)
     valid = broadcast_result_valid(truth.shape, *[o for o in (a, b) if isinstance(o, ArrayValue)])
-    width = -(-(-(-truth.shape[-1] // 8)) // 32) * 32
-    used = -(-valid[-1] // 8)
+    width = (truth.shape[-1] + 255) // 256 * 32
+    used = (valid[-1] + 7) // 8
     region = window_of(valid)
     bits = np.zeros((*truth.shape[:-1], width * 8), np.bool_)
     bits[region] = truth[region]

@@ -71,7 +71,7 @@ def round_to_whole(x: Any, mode: int) -> Any:
     if mode == TRUNC:
         return np.trunc(x)
     nearest = np.rint(x)
-    if mode == ROUND or mode == ODD:
+    if mode in (ROUND, ODD):
         tie = np.abs(x - np.trunc(x)) == 0.5
         away = np.trunc(x) + np.copysign(1.0, x)
         if mode == ROUND:
@@ -92,7 +92,7 @@ def _to_float(data: Any, source: DataType, target: DataType, mode: int) -> tuple
     wide: Any = np.longdouble if not source.is_float_ and source.get_bit() > 32 else np.float64
     if source is DataType.BOOL:
         data = data.astype(np.int8)
-    exact = data.astype(np.float32 if data.dtype.kind == "V" else wide).astype(wide)
+    exact = data.astype(np.float32 if not _native(data.dtype) else wide).astype(wide)
     if source.is_float_ and _holds(target, source):
         return exact.astype(dtype), None
     magnitude = np.abs(exact)
@@ -129,13 +129,18 @@ def _holds(target: DataType, source: DataType) -> bool:
     return all(t >= s for t, s in zip(_FORMAT[target], _FORMAT[source], strict=True))
 
 
+def _native(dtype: Any) -> bool:
+    """Whether NumPy itself, not ml_dtypes, defines a dtype (``kind`` does not tell: float8_e5m2 says "f")."""
+    return dtype.isbuiltin == 1
+
+
 def _limits(dtype: Any) -> Any:
     """The largest finite value of a float dtype."""
-    if dtype.kind == "f":
+    if _native(dtype):
         return np.finfo(dtype).max
     from .._lazy import ml_dtypes
 
-    return ml_dtypes.finfo(dtype).max
+    return ml_dtypes.finfo(dtype).max  # type: ignore[no-untyped-call]
 
 
 def lowest_and_largest(dtype: DataType) -> tuple[Any, Any]:
@@ -153,7 +158,7 @@ def _neighbours(magnitude: Any, dtype: Any) -> tuple[Any, Any, Any, Any]:
     unsigned = {1: np.uint8, 2: np.uint16, 4: np.uint32}[dtype.itemsize]
     top = np.array(_limits(dtype)).astype(dtype)
     clipped = np.minimum(magnitude, magnitude.dtype.type(float(top)))
-    near = clipped.astype(np.float32).astype(dtype) if dtype.kind == "V" else clipped.astype(dtype)
+    near = clipped.astype(dtype) if _native(dtype) else clipped.astype(np.float32).astype(dtype)
     bits = near.view(unsigned).astype(unsigned)
     one = unsigned(1)
     above = near.astype(np.float32).astype(magnitude.dtype) > clipped

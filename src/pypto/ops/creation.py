@@ -10,7 +10,7 @@ from ..ir.dtype import DataType
 from ..ir.enums import CoreType, MemorySpace, TensorLayout, TileLayout
 from ..ir.expr import ConstFloat, ConstInt, Expr, Neg
 from ..ir.type import PtrType, ScalarType, TensorType, TensorView, TileType, TileView, Type
-from .definition import DEFERRED, REQUIRED, UNSET, Category, InferRule, Operand
+from .definition import DEFERRED, REQUIRED, UNSET, InferRule, Operand
 from .normalize import extent, extents, typed_constant
 from .numpy_types import numpy_dtype
 from .registry import call, define
@@ -216,7 +216,8 @@ def _alloc_infer(level: str) -> InferRule:
             raise ValueError(f"{op} requires a memory space")
         if type(args[1].type) is not ScalarType or not args[1].type.dtype.is_int_:
             raise OperandKindError(f"{op} requires an integer size, but got {args[1].type}")
-        return PtrType()
+        result: Type = PtrType()
+        return result
 
     return infer
 
@@ -494,4 +495,4 @@ def tri(
     )
 
 
-__all__ = ["Category", "SHARED", "checked_valid", "create_tensor", "create_tile", "filled", "generated", "retyped_scalar"]
+__all__ = ["SHARED", "checked_valid", "create_tensor", "create_tile", "filled", "generated", "retyped_scalar"]

@@ -73,7 +73,7 @@ def broadcast_result_valid(shape: Sequence[int], *operands: ArrayValue) -> tuple
 
 
 def elementwise(ctx: Any, function: Callable[..., Any], *operands: Any) -> ArrayValue:
-    """Apply ``function`` to arrays and numbers, converted to the call's result dtype; masks and valid regions combine."""
+    """Apply ``function`` to arrays and numbers in the call's result dtype; masks and valid regions combine."""
     dtype = numpy_dtype(ctx.type.dtype)
     working = compute_in(dtype)
     arrays = [o for o in operands if isinstance(o, ArrayValue)]
@@ -133,7 +133,9 @@ def _scalar_infer(name: str, level: str, keep_dtype: bool, allowed: Sequence[Dat
     return infer
 
 
-def _unary_infer(name: str, level: str, dtype_rule: Callable[[str, DataType, Mapping[str, Any]], DataType]) -> InferRule:
+def _unary_infer(
+    name: str, level: str, dtype_rule: Callable[[str, DataType, Mapping[str, Any]], DataType]
+) -> InferRule:
     operand_type = tensor_type if level == "tensor" else tile_type
 
     def infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
@@ -171,6 +173,7 @@ def binary(
     scalar_dtypes: Sequence[DataType] = (),
     check: Callable[..., None] | None = None,
     kwargs: Mapping[str, Any] | None = None,
+    not_in_place: bool = False,
     priority: str = "core",
 ) -> None:
     """Define ``tensor.<name>`` and ``tile.<name>`` with their scalar forms.
@@ -196,6 +199,7 @@ def binary(
             doc=doc,
             kwargs=kwargs,
             reference=reference,
+            not_in_place=not_in_place and level == "tile",
             priority=priority,
             **spec,
         )
@@ -208,8 +212,8 @@ def binary(
             _scalar_infer(f"{full}s", level, scalar_keeps or level == "tile", scalar_dtypes),
             doc=doc,
             reference=reference,
+            not_in_place=not_in_place and level == "tile",
             priority=priority,
-            printed="adds" if full == "tensor.add" else None,
             **scalar_spec,
         )
 
@@ -231,7 +235,7 @@ binary("mul", lambda a, b: a * b, "lhs * rhs")
 binary("div", divide, "lhs / rhs; integers round toward zero", check=_check_div, kwargs=HIGH_PRECISION)
 binary("maximum", lambda a, b: np.maximum(a, b), "element-wise maximum; NaN propagates", scalar_suffix=None)
 binary("minimum", lambda a, b: np.minimum(a, b), "element-wise minimum; NaN propagates", scalar_suffix=None)
-binary("fmod", lambda a, b: np.fmod(a, b), "remainder with the sign of lhs", priority="full")
+binary("fmod", lambda a, b: np.fmod(a, b), "remainder with the sign of lhs", not_in_place=True, priority="full")
 
 
 def _element_dtype(operand: Expr) -> DataType:
@@ -337,6 +341,16 @@ def _tile_div(lhs: Arg, rhs: Arg, high_precision: Attr = False) -> Expr:
     return array_pair("tile.div", lhs, rhs, "tile.divs", high_precision=True if high_precision else None)
 
 
+@surface("ir.tensor", name="div")
+def _ir_tensor_div(lhs: Arg, rhs: Arg, *, high_precision: Attr = False) -> Expr:
+    return _tensor_div(lhs, rhs, high_precision)
+
+
+@surface("ir.tile", name="div")
+def _ir_tile_div(lhs: Arg, rhs: Arg, *, high_precision: Attr = False) -> Expr:
+    return _tile_div(lhs, rhs, high_precision)
+
+
 @surface("pl", name="div")
 def _div(lhs: Arg, rhs: Arg, high_precision: Attr = False) -> Expr:
     a, b = level_of(lhs), level_of(rhs)
@@ -349,6 +363,19 @@ def _div(lhs: Arg, rhs: Arg, high_precision: Attr = False) -> Expr:
             raise TypeError("pl.div: high_precision is not supported for scalars")
         return scalars.truediv(as_scalar(lhs), as_scalar(rhs), current_span())
     raise mixed_error("div", lhs, rhs)
+
+
+def _scalar_pair(name: str, helper: Callable[..., Expr]) -> None:
+    def function(lhs: Arg, rhs: Arg) -> Expr:
+        if level_of(lhs) != "scalar" or level_of(rhs) != "scalar":
+            raise TypeError(f"pl.{name}: expected two scalars; use pl.{name}imum for tensors and tiles")
+        return helper(as_scalar(lhs), as_scalar(rhs), current_span())
+
+    surface("tile", "pl", name=name, ir=False)(function)
+
+
+_scalar_pair("max", scalars.max_)
+_scalar_pair("min", scalars.min_)
 
 
 # --- unary ops --------------------------------------------------------------------------------------------------------
@@ -454,6 +481,16 @@ def _register_unary(name: str, high_precision: bool, levels: Sequence[str] = ("t
             raise mixed_error(name, input)
         return call(f"{level}.{op}", input, high_precision=True if high_precision else None)
 
+    if high_precision:  # at IR level the flag is a keyword, since span= comes before it
+
+        def ir_tensor(input: Arg, *, high_precision: Attr = False) -> Expr:
+            return tensor_hp(input, high_precision)
+
+        def ir_tile(tile: Arg, *, high_precision: Attr = False) -> Expr:
+            return tile_hp(tile, high_precision)
+
+        surface("ir.tensor", name=name)(ir_tensor)
+        surface("ir.tile", name=name)(ir_tile)
     if "tensor" in levels:
         surface("tensor", name=name)(tensor_hp if high_precision else tensor)
     surface("tile", name=name)(tile_hp if high_precision else tile)

@@ -371,8 +371,9 @@ def _clone_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
 
 def _clone_reference(ctx: Any, source: ArrayValue, target: ArrayValue) -> ArrayValue:
     shape, mask = target.shape, source.mask
-    valid = [n if own == 1 and n != 1 and v == 1 else v
-             for n, own, v in zip(shape, source.shape, source.valid, strict=True)]
+    valid = [
+        n if own == 1 and n != 1 and v == 1 else v for n, own, v in zip(shape, source.shape, source.valid, strict=True)
+    ]
     data = np.broadcast_to(source.data, shape).astype(numpy_dtype(ctx.type.dtype))
     return fresh(data, None if mask is None else np.broadcast_to(mask, shape), valid)
 

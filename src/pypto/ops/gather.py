@@ -353,7 +353,8 @@ def gather(
     """Gather by index (``dim``, ``index``), by ``mask_pattern``, or by comparison (``kvalue``, ``cmp_mode``, ..)."""
     by_index = dim is not None or index is not None
     by_mask = mask_pattern is not None or output_dtype is not None
-    by_compare = any(v is not None for v in (kvalue, cmp_mode, out_cols, count_dtype)) or int_attr(offset, "offset") != 0
+    shifted = int_attr(offset, "offset") != 0
+    by_compare = shifted or any(v is not None for v in (kvalue, cmp_mode, out_cols, count_dtype))
     if by_index + by_mask + by_compare > 1:
         raise ValueError("gather: the index, mask_pattern and kvalue forms are mutually exclusive")
     if by_mask:
@@ -401,9 +402,7 @@ def gatherb(src: Arg, offset: Arg, *, output_dtype: Attr = None) -> Expr:
 
 @surface("tile", name="gather_mask")
 def tile_gather_mask(src: Arg, mask_pattern: Attr, *, output_dtype: Attr = None) -> Expr:
-    return call(
-        "tile.gather_mask", src, mask_pattern=int_attr(mask_pattern, "mask_pattern"), output_dtype=output_dtype
-    )
+    return call("tile.gather_mask", src, mask_pattern=int_attr(mask_pattern, "mask_pattern"), output_dtype=output_dtype)
 
 
 @surface("tile", name="gather_compare")

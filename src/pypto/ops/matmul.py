@@ -34,7 +34,7 @@ from .rules import (
 from .surface import Attr, level_of, mixed_error, surface, unsupported_for_tile
 from .surface import Operand as Arg
 from .values import ArrayValue
-from .windows import at_most, number, provably_exceeds
+from .windows import at_most, provably_exceeds
 
 M = MemorySpace
 CUBE_SPEC: dict[str, Any] = {"output_memory": M.Acc, "core": CoreType.CUBE}
@@ -187,9 +187,7 @@ def require_cover(name: str, what: str, have: Expr, need: Expr) -> None:
 def require_dimension(name: str, what: str, have: Expr, want: Expr) -> None:
     """Static extents must agree."""
     if at_most(have, want) is False or at_most(want, have) is False:
-        raise ValueError(
-            f"{name} requires {what}, but got {show_shape([have])[1:-1]} and {show_shape([want])[1:-1]}"
-        )
+        raise ValueError(f"{name} requires {what}, but got {show_shape([have])[1:-1]} and {show_shape([want])[1:-1]}")
 
 
 def _require_bool(name: str, args: Sequence[Expr], index: int) -> None:
@@ -204,9 +202,7 @@ def _require_bool(name: str, args: Sequence[Expr], index: int) -> None:
 
 def acc_tile(shape: Sequence[Expr], dtype: DataType, valid: Sequence[Expr], compact: CompactMode) -> TileType:
     """A tile in the accumulator: its layout, and whether its valid rows are stored compactly."""
-    view = TileView(
-        valid, blayout=TileLayout.col_major, slayout=TileLayout.row_major, fractal=1024, compact=compact
-    )
+    view = TileView(valid, blayout=TileLayout.col_major, slayout=TileLayout.row_major, fractal=1024, compact=compact)
     return TileType(shape, dtype, None, view, M.Acc)
 
 

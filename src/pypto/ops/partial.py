@@ -13,8 +13,8 @@ from ..ir.type import Type
 from .definition import InferRule, Operand, Reference
 from .elementwise import compute_in
 from .numpy_types import numpy_dtype
-from .registry import call, define
 from .regions import inside
+from .registry import call, define
 from .rules import (
     broadcast_shapes,
     is_one,

@@ -25,7 +25,7 @@ class PartialWindow(ArrayValue):
         self.valid = tuple(valid)
 
     @property
-    def data(self) -> Any:  # type: ignore[override]
+    def data(self) -> Any:
         data = np.zeros(self.full_shape, self.inner.dtype)
         data[self._corner()] = self.inner
         data.flags.writeable = False

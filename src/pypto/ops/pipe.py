@@ -12,20 +12,20 @@ from ..ir.expr import Expr, index_const
 from ..ir.location import current_span
 from ..ir.node import FrozenList
 from ..ir.type import (
-    UNKNOWN,
     DistributedTensorType,
     ScalarType,
     TensorType,
     TensorView,
     TileType,
     Type,
+    UnknownType,
     implicit_tile_view,
 )
 from .definition import REQUIRED, UNSET, Category, InferRule, Operand
 from .normalize import const_value, extents, typed_constant
 from .partial_window import plain
 from .pipe_set import PipeSet, join_halves, split_half
-from .registry import call, check_kwargs, define, lookup
+from .registry import build, call, check_kwargs, define, lookup
 from .rules import OperandKindError, operand_error, require_args, same_extent, show_shape, tile_type
 from .surface import Attr, Extents, surface
 from .surface import Operand as Arg
@@ -36,6 +36,7 @@ D = DataType
 M = MemorySpace
 CUBE, VECTOR, MIXED = CoreType.CUBE, CoreType.VECTOR, "MIXED"
 AUTO = -1
+NO_VALUE: Type = UnknownType()
 C2V, V2C = "c2v", "v2c"
 
 
@@ -60,7 +61,7 @@ def _push_infer(op: str, highest: int) -> InferRule:
         tile_type(op, args, 0)
         _split_code(op, kwargs["split"], highest)
         _positive_stride(op, kwargs)
-        return UNKNOWN
+        return NO_VALUE
 
     return infer
 
@@ -76,7 +77,7 @@ def _pop_infer(op: str, highest: int) -> InferRule:
         require_args(op, args, 0)
         _split_code(op, kwargs.get("split", 0), highest)
         _positive_stride(op, kwargs)
-        return UNKNOWN
+        return NO_VALUE
 
     return infer
 
@@ -96,7 +97,8 @@ def _push_to_aic(ctx: Any, tile: ArrayValue, *, split: int, id: int | None = Non
 
 
 def _pop_from_aic(ctx: Any, *, split: int = 0, id: int | None = None, **_: Any) -> ArrayValue:
-    return _pipes(ctx, "tile.tpop_from_aic").pop(C2V, id or 0, ctx.lane)
+    value: ArrayValue = _pipes(ctx, "tile.tpop_from_aic").pop(C2V, id or 0, ctx.lane)
+    return value
 
 
 def _pop_from_aiv(ctx: Any, *, split: int = 0, id: int | None = None, **_: Any) -> ArrayValue:
@@ -111,7 +113,14 @@ _STRIDE = {"lane_stride": (int, UNSET)}
 
 
 def _define_transfer(
-    name: str, operands: Sequence[Operand], infer: InferRule, doc: str, kwargs: Any, reference: Any, core: Any, role: str
+    name: str,
+    operands: Sequence[Operand],
+    infer: InferRule,
+    doc: str,
+    kwargs: Any,
+    reference: Any,
+    core: Any,
+    role: str,
 ) -> None:
     define(
         name,
@@ -182,19 +191,19 @@ def tpush_to_aic(tile: Arg, *, split: Attr, id: Attr = None) -> Expr:
     return call("tile.tpush_to_aic", tile, split=split, id=id)
 
 
-def _typed_pop(op: str, space: MemorySpace, result_type: Any, shape: Any, dtype: Any, kwargs: Mapping[str, Any]) -> Expr:
+def _typed_pop(
+    op: str, space: MemorySpace, result_type: Any, shape: Any, dtype: Any, kwargs: Mapping[str, Any]
+) -> Expr:
     if (shape is None) != (dtype is None):
         raise ValueError(f"{op}: shape and dtype are given together or not at all")
     if result_type is not None and shape is not None:
         raise ValueError(f"{op}: result_type excludes shape and dtype")
-    definition = lookup(op)
-    stored = check_kwargs(definition, {key: value for key, value in kwargs.items() if value is not None})
-    made = call(op, **stored)
+    made = call(op, **kwargs)
     if shape is not None:
         dims = extents(shape).elements
         static_shape(op, dims)
         result_type = TileType(dims, dtype, None, None, space)
-    return made if result_type is None else made.replace(type=result_type)  # type: ignore[no-any-return]
+    return made if result_type is None else made.replace(type=result_type)
 
 
 @surface("system", "pl", ir=False)
@@ -241,10 +250,10 @@ def ir_tpop_from_aiv(
 def _free_infer(op: str) -> InferRule:
     def infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
         require_args(op, args, 1)
-        if args[0].type is not UNKNOWN:  # the result of an untyped pop is not a tile yet
+        if args[0].type is not NO_VALUE:  # the result of an untyped pop is not a tile yet
             tile_type(op, args, 0)
         _split_code(op, kwargs.get("split", 0), 4)
-        return UNKNOWN
+        return NO_VALUE
 
     return infer
 
@@ -289,7 +298,7 @@ def _initialize_infer(op: str) -> InferRule:
         for key in ("slot_size", "slot_num", "local_slot_num"):
             if kwargs.get(key, 1) <= 0:
                 raise ValueError(f"{op}: {key} must be positive, got {kwargs[key]}")
-        return UNKNOWN
+        return NO_VALUE
 
     return infer
 
@@ -389,17 +398,22 @@ define(
 )
 
 
+def _named_call(op: str, kwargs: Mapping[str, Any]) -> Expr:
+    definition = lookup(op)  # ``call`` has a parameter ``name`` of its own
+    return build(definition, FrozenList(), check_kwargs(definition, kwargs), current_span())
+
+
 @surface("system", "pl")
 def reserve_buffer(*, name: Attr, size: Attr, base: Attr = AUTO) -> Expr:
     """Reserve a buffer of a cross-core queue."""
-    return call("system.reserve_buffer", name=name, size=size, base=base)
+    return _named_call("system.reserve_buffer", {"name": name, "size": size, "base": base})
 
 
 @surface("system", "pl")
 def import_peer_buffer(*, name: Attr, peer_func: Attr) -> Expr:
     """The base address of a buffer that the peer reserves."""
     peer = peer_func if isinstance(peer_func, str) else getattr(peer_func, "name", peer_func)
-    return call("system.import_peer_buffer", name=name, peer_func=peer)
+    return _named_call("system.import_peer_buffer", {"name": name, "peer_func": peer})
 
 
 # --- aiv_shard, aic_gather --------------------------------------------------------------------------------------------
@@ -413,7 +427,9 @@ def _halved(e: Expr) -> Expr:
     return scalars.floordiv(scalars.add(e, index_const(1), span), index_const(2), span)
 
 
-def _crossing(op: str, args: Sequence[Expr], kwargs: Mapping[str, Any], level: str, shard: bool) -> tuple[Any, Any, Any]:
+def _crossing(
+    op: str, args: Sequence[Expr], kwargs: Mapping[str, Any], level: str, shard: bool
+) -> tuple[Any, Any, Any]:
     require_args(op, args, 1)
     kind: Any = args[0].type
     wanted = TensorType if level == "tensor" else TileType
@@ -453,9 +469,7 @@ def _check_boundary(op: str, kind: TileType, split: int) -> None:
     rows, columns = kind.valid_extents
     if same_extent(columns, kind.shape[1]):
         return
-    fix = (
-        "widen the tile with pl.set_validshape(tile, rows, cols) before the crossing and treat the padding as don't-care"
-    )
+    fix = "widen it with pl.set_validshape(tile, rows, cols) before the crossing and treat the padding as don't-care"
     shown = show_shape(kind.valid_extents)
     if split == 2:
         raise ValueError(
@@ -466,7 +480,9 @@ def _check_boundary(op: str, kind: TileType, split: int) -> None:
             f"{op}: the valid column extent of {shown} is a runtime value narrower than the physical box; {fix}"
         )
     if number(rows) is None:
-        raise ValueError(f"{op}: the valid row extent of {shown} is a runtime value while the columns are narrowed; {fix}")
+        raise ValueError(
+            f"{op}: the valid row extent of {shown} is a runtime value while the columns are narrowed; {fix}"
+        )
     if not same_extent(rows, kind.shape[0]):
         raise ValueError(f"{op}: UP_DOWN split with BOTH rows and columns of {shown} narrowed; {fix}")
 
@@ -520,7 +536,7 @@ for _level in ("tensor", "tile"):
 
 def _region_only(name: str) -> Any:
     def function(x: Arg) -> Expr:
-        raise RuntimeError(f"pl.{name}(x) can only be used inside a 'for ... in pl.split_aiv(...)' loop of a parsed function")
+        raise RuntimeError(f"pl.{name}(x) must be used inside a 'for ... in pl.split_aiv(...)' loop of a function")
 
     return function
 

@@ -20,8 +20,8 @@ class PipeSet:
     """FIFOs by direction (``"c2v"``, ``"v2c"``), pipe id and vector lane, shared by the threads of one cluster.
 
     ``lanes``: vector lanes that run. ``parties``: threads that take part; when all of them wait, that is reported as a
-    deadlock at once (each calls :meth:`leave` when it ends). Without it, and as a last resort, ``timeout`` seconds end a
-    wait. :meth:`abort` releases everybody after one thread failed.
+    deadlock at once (each calls :meth:`leave` when it ends). Without it, and as a last resort, ``timeout`` seconds end
+    a wait. :meth:`abort` releases everybody after one thread failed.
     """
 
     def __init__(self, lanes: int = 1, parties: int | None = None, timeout: float = 10.0) -> None:
@@ -48,7 +48,8 @@ class PipeSet:
             limit = self._slots.get((direction, id))
             if limit is not None:
                 room = limit
-                self._wait(f"push to {direction}[{id}] lane {lane}: all {room} slots are taken", lambda: len(queue) < room)
+                what = f"push to {direction}[{id}] lane {lane}: all {room} slots are taken"
+                self._wait(what, lambda: len(queue) < room)
             queue.append(value)
             self._changed.notify_all()
 
@@ -162,7 +163,7 @@ def join_halves(halves: Sequence[ArrayValue], split: int) -> ArrayValue:
     first, second = halves
     if second.valid[axis] and first.valid[axis] != first.shape[axis]:
         raise OutOfBoundsError(
-            f"the lanes' halves do not abut: lane 0 has {first.valid[axis]} of {first.shape[axis]} valid along axis {axis}"
+            f"the lanes' halves do not abut: lane 0 has {first.valid[axis]} of {first.shape[axis]} valid on axis {axis}"
         )
     data = np.concatenate([first.data, second.data], axis)
     masks = [defined_elements(h) for h in halves]

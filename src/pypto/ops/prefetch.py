@@ -31,7 +31,8 @@ def _prefetch_infer(args: Sequence[Expr], _kwargs: Mapping[str, Any]) -> Type:
     if None in dims or any(dim != 1 for dim in dims[:-1]):
         raise ValueError(f"{op} requires src to be flat contiguous logical 1D: static, all leading dimensions 1")
     _handle(op, args, 1, PrefetchAsyncContextType)
-    return AsyncEventType()
+    event: Type = AsyncEventType()
+    return event
 
 
 def _infer(op: str, wanted: Sequence[type[Type]], result: Type) -> InferRule:

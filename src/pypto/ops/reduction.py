@@ -144,8 +144,6 @@ def _check_scratch(name: str, a: TileType, tmp: TileType, exact: bool) -> None:
         raise ValueError(f"{name} requires tmp_tile to be at least the input shape")
 
 
-
-
 # What a tile reduction asks of its scratch operand.
 _NO_SCRATCH, _OPTIONAL, _COVERING, _EXACT, _ANY = range(5)
 
@@ -185,7 +183,6 @@ def _tile_infer(
 
 
 # --- definitions ------------------------------------------------------------------------------------------------------
-
 
 
 def _define(

@@ -223,8 +223,8 @@ def _scaled(op: str, extent: Expr, have: int, want: int, what: str) -> Expr:
             if number(side) == factor:
                 return other
     raise ValueError(
-        f"{op} cannot reinterpret {what} {show_shape([extent])[1:-1]}: it is not divisible by {factor}, the ratio of the "
-        f"element sizes"
+        f"{op} cannot reinterpret {what} {show_shape([extent])[1:-1]}: it is not divisible by {factor}, the ratio "
+        f"of the element sizes"
     )
 
 
@@ -265,8 +265,8 @@ def _reinterpret_infer(level: str) -> InferRule:
             before, after = volume(source.shape), volume(explicit)
             if before is None or after is None or before * have != after * want:
                 raise ValueError(
-                    f"{op} requires equal source and target byte sizes, got {show_shape(source.shape)} of {source.dtype} "
-                    f"and {show_shape(explicit)} of {dtype}"
+                    f"{op} requires equal source and target byte sizes, got {show_shape(source.shape)} of "
+                    f"{source.dtype} and {show_shape(explicit)} of {dtype}"
                 )
             shape, valid = list(explicit), list(explicit)
         if level == "tensor":

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..arith.prove import prove_eq, prove_le
 from ..ir.dtype import DataType
+from ..ir.enums import TensorLayout
 from ..ir.expr import ConstInt, Expr, Min
 from ..ir.node import FrozenList
 from ..ir.type import (
@@ -20,7 +21,6 @@ from ..ir.type import (
     extent_equal,
     implicit_tile_view,
 )
-from ..ir.enums import TensorLayout
 
 
 def promote_dtypes(a: DataType, b: DataType) -> DataType:
@@ -187,7 +187,9 @@ def tile_result(
 
 def _implicit_agrees(like: TileType | None, shape: Sequence[Expr]) -> bool:
     """Whether a tile like ``like`` of this shape has the implicit vector layout, so that no view need be stored."""
-    return like is None or implicit_tile_view(like.shape, like.memory_space).same_layout(implicit_tile_view(shape, None))
+    if like is None:
+        return True
+    return implicit_tile_view(like.shape, like.memory_space).same_layout(implicit_tile_view(shape, None))
 
 
 def result_like(kind: Type, shape: Sequence[Expr], dtype: DataType, valid: Sequence[Expr] | None) -> Type:

@@ -1,7 +1,7 @@
 """Scattering by index, by mask pattern, and by rows (scatter_update).
 
-The tensor ops give a changed copy; the tile ops write into the destination operand, which is also the result. Of several
-values for one place the last in row-major order stays (undefined on the target).
+The tensor ops give a changed copy; the tile ops write into the destination operand, which is also the result. Of
+several values for one place the last in row-major order stays (undefined on the target).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _index_infer(name: str, level: str) -> InferRule:
         _require_same_dtype(name, "src", src.dtype, dst.dtype)
         wanted = D.INT32 if dst.dtype.get_byte() == 4 else D.INT16
         if index.dtype is not wanted:
-            raise ValueError(f"{name} requires index dtype {wanted} for data of dtype {dst.dtype}, but got {index.dtype}")
+            raise ValueError(f"{name} requires index dtype {wanted} for {dst.dtype} data, but got {index.dtype}")
         if not tile and kwargs["dim"] != -1:
             raise ValueError(f"{name} supports only dim=-1, but got {kwargs['dim']}")
         if not all(map(same_extent, index.shape, src.shape)):
@@ -152,7 +152,7 @@ def _copy(a: ArrayValue) -> ArrayValue:
 
 
 def _put(dst: ArrayValue, where: Any, values: Any, known: Any) -> None:
-    """Store ``values`` at the flat positions ``where`` of ``dst``, in order; those of unknown value become undefined."""
+    """Store ``values`` (defined where ``known`` says) at the flat positions ``where`` of ``dst``, in order."""
     size = dst.data.size
     in_range = (where >= 0) & (where < size)
     places, values = where[in_range], values[in_range]

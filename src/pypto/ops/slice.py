@@ -218,7 +218,8 @@ def slice_pad_value(pad_value: Any) -> PadValue | None:
     if pad_value is None or isinstance(pad_value, PadValue):
         return pad_value
     if isinstance(pad_value, bool) or not isinstance(pad_value, (int, float)):
-        raise TypeError(f"slice pad_value must be a pl.PadValue, 0, math.inf or -math.inf, got {type(pad_value).__name__}")
+        kind = type(pad_value).__name__
+        raise TypeError(f"slice pad_value must be a pl.PadValue, 0, math.inf or -math.inf, got {kind}")
     if pad_value == 0:
         return PadValue.zero
     if math.isinf(pad_value):
@@ -227,7 +228,14 @@ def slice_pad_value(pad_value: Any) -> PadValue | None:
 
 
 def _make(
-    op: str, source: Arg, shape: Extents, offset: Extents, valid_shape: Extents, drop_dims: Extents, pad: Any, **kwargs: Any
+    op: str,
+    source: Arg,
+    shape: Extents,
+    offset: Extents,
+    valid_shape: Extents,
+    drop_dims: Extents,
+    pad: Any,
+    **kwargs: Any,
 ) -> Expr:
     window = extents(shape)
     more: list[Expr] = []

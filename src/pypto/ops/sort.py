@@ -1,7 +1,7 @@
 """Sorting of (value, index) pairs: sort32 sorts blocks of 32, mrgsort merges sorted lists.
 
-A sorted list is a sequence of 8-byte pairs. FP32 pairs take two elements (the value, then the bits of its UINT32 index);
-FP16 pairs take four (value, zero, low and high half of the index).
+A sorted list is a sequence of 8-byte pairs. FP32 pairs take two elements (the value, then the bits of its UINT32
+index); FP16 pairs take four (value, zero, low and high half of the index).
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ for _level in ("tensor", "tile"):
         f"{_level}.sort32",
         [Operand("src", _level), Operand("idx", _level, "index")],
         _sort32_infer(f"{_level}.sort32", _level),
-        doc="sort each block of 32 by value descending, ties by smaller index; the result interleaves values and indices",
+        doc="sort each block of 32 by value descending, ties by smaller index; interleaves values and indices",
         reference=_sort32,
         priority="full",
         **(dict(TILE_SPEC, input_memory=(VEC, VEC)) if _tile else {}),

@@ -8,7 +8,7 @@ from typing import Any
 from ..ir.dtype import DataType
 from ..ir.enums import ArgEffect
 from ..ir.expr import Expr
-from ..ir.type import UNKNOWN, ScalarType, Type
+from ..ir.type import ScalarType, Type, UnknownType
 from .definition import REQUIRED, UNSET, InferRule, Operand
 from .normalize import const_value, extents, typed_constant
 from .registry import call, define
@@ -18,6 +18,7 @@ from .surface import Operand as Arg
 from .windows import number, tuple_operand
 
 D = DataType
+NO_VALUE: Type = UnknownType()
 CORE_TYPES = ("mix", "aic_only", "aiv_only")
 
 
@@ -28,7 +29,7 @@ def _nothing(ctx: Any, *_args: Any, **_kwargs: Any) -> None:
 def _no_operands(op: str) -> InferRule:
     def infer(args: Sequence[Expr], _kwargs: Mapping[str, Any]) -> Type:
         require_args(op, args, 0)
-        return UNKNOWN
+        return NO_VALUE
 
     return infer
 
@@ -103,7 +104,7 @@ def _event_infer(op: str) -> InferRule:
             raise ValueError(f"{op}: ffts_mode must be 0, 1 or 2, got {kwargs['ffts_mode']}")
         if kwargs.get("core_type", "aic") not in ("aic", "aiv"):
             raise ValueError(f"{op}: core_type must be 'aic' or 'aiv', got {kwargs['core_type']!r}")
-        return UNKNOWN
+        return NO_VALUE
 
     return infer
 
@@ -149,7 +150,7 @@ def _set_ffts_infer(args: Sequence[Expr], _kwargs: Mapping[str, Any]) -> Type:
     size = number(kind.shape[0]) if len(kind.shape) == 1 else None
     if kind.dtype is not D.INT64 or len(kind.shape) != 1 or size is None or size < 256:
         raise ValueError(f"{op} requires a 1-D INT64 workspace with a static length of at least 256, but got {kind}")
-    return UNKNOWN
+    return NO_VALUE
 
 
 define(
@@ -183,7 +184,7 @@ def _syncall_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
     if mode == "hard":
         if args:
             raise ValueError(f"{op} with mode='hard' takes no workspace")
-        return UNKNOWN
+        return NO_VALUE
     require_args(op, args, 1, 2)
     kind = tensor_type(op, args, 0)
     size = 1
@@ -195,7 +196,7 @@ def _syncall_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
         cores = args[1].type
         if type(cores) is not ScalarType or cores.dtype is not D.INT32:
             raise OperandKindError(f"{op} requires used_cores to be an INT32 scalar, but got {cores}")
-    return UNKNOWN
+    return NO_VALUE
 
 
 define(
@@ -260,14 +261,14 @@ def syncall_soft(core_type: Attr, gm_workspace: Arg, used_cores: Arg = None) -> 
 def _cacheinvalid_infer(args: Sequence[Expr], _kwargs: Mapping[str, Any]) -> Type:
     op = "system.cacheinvalid"
     if not args:
-        return UNKNOWN
+        return NO_VALUE
     require_args(op, args, 3)
     kind = tensor_type(op, args, 0)
     for i, what in ((1, "shapes"), (2, "offsets")):
         entries = tuple_operand(op, args, i, what)
         if len(entries) != len(kind.shape):
             raise ValueError(f"{op} requires one entry of {what} per dimension ({len(kind.shape)}), got {len(entries)}")
-    return UNKNOWN
+    return NO_VALUE
 
 
 define(

@@ -422,7 +422,7 @@ def _move_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
         view = TileView(blayout=source.blayout, slayout=source.slayout)
     if space in _SCALE:
         if (blayout or view.blayout) is not view.blayout or (slayout or view.slayout) is not view.slayout:
-            raise ValueError(f"{op}: {space.name} has a hardware-fixed layout, so blayout and slayout can not be chosen")
+            raise ValueError(f"{op}: {space.name} has a hardware-fixed layout: blayout and slayout can not be chosen")
         if len(tile.shape) != 2:
             raise ValueError(f"{op} to {space.name} requires a 2D tile")
         if dtype not in (D.UINT8, D.FP8E8M0):

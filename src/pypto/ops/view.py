@@ -223,8 +223,8 @@ def _tensor_transpose_infer(args: Sequence[Expr], _kwargs: Mapping[str, Any]) ->
                     f"{op}: valid_shape[{i}] exceeds the source-derived extent {show_shape([have])[1:-1]}"
                 )
         valid = requested
-    strides = view.stride if view is not None and view.stride else build_logical_strides_from_layout(source.shape, layout)
-    strides = swapped(strides, a, b)
+    given = view.stride if view is not None else None
+    strides = swapped(given or build_logical_strides_from_layout(source.shape, layout), a, b)
     if {a, b} == {rank - 2, rank - 1}:
         layout = _FLIPPED[layout]
     packed = layout is TensorLayout.ND and all(
@@ -471,8 +471,8 @@ def _concat_infer(level: str) -> InferRule:
             raise ValueError(f"{op} requires both operands to have the same row count, got {rows[0]} and {rows[1]}")
         if not same_extent(a.valid_extents[1], a.shape[1]):
             raise ValueError(
-                f"{op} requires src0 to be fully valid in its columns: the gap between {show_shape(a.valid_extents)} and "
-                f"{show_shape(a.shape)} would lie inside the result"
+                f"{op} requires src0 to be fully valid in its columns: the gap between "
+                f"{show_shape(a.valid_extents)} and {show_shape(a.shape)} would lie inside the result"
             )
         shape = FrozenList([a.shape[0], add(a.shape[1], b.shape[1])])
         valid: Any = None

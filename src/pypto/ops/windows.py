@@ -1,7 +1,7 @@
 """Rules for windows of tensors and tiles: reading one, writing one, reshaping, dropping axes.
 
-Each rule exists twice: over extents in types (three-valued proofs: an op is refused only when it is provably wrong), and
-over the ints of a run (where everything is known). Numbers in headings are those of the op catalogue.
+Each rule exists twice: over extents in types (three-valued proofs: an op is refused only when it is provably wrong),
+and over the ints of a run (where everything is known). Numbers in headings are those of the op catalogue.
 """
 
 from __future__ import annotations
@@ -275,8 +275,8 @@ def write_region(
             raise ValueError(f"{op}: offset {i} is provably negative ({_text(offsets[i])})")
         if provably_exceeds(add(offsets[i], reach[i]), target_shape[i]):
             raise ValueError(
-                f"{op} writes past the end of dimension {i}: offset {_text(offsets[i])} + extent {_text(reach[i])} exceeds "
-                f"{_text(target_shape[i])}; "
+                f"{op} writes past the end of dimension {i}: offset {_text(offsets[i])} + extent {_text(reach[i])} "
+                f"exceeds {_text(target_shape[i])}; "
                 + ("it copies the whole source subview" if exact else "narrow the source or move the window")
             )
     if any(provably(v, ZERO) for v in source_valid):
@@ -299,8 +299,8 @@ def write_region(
     if len(growing) > 1:
         i, j = growing[:2]
         raise ValueError(
-            f"{op} grows the valid region in dimensions {i} and {j} at once: the union of {show_shape(target_valid)} and "
-            f"the source is an L-shape; write the missing parts one dimension at a time"
+            f"{op} grows the valid region in dimensions {i} and {j} at once: the union of "
+            f"{show_shape(target_valid)} and the source is an L-shape; write the missing parts one dimension at a time"
         )
     k = growing[0]
     if not provably(offsets[k], target_valid[k]):
@@ -315,8 +315,8 @@ def write_region(
             raise ValueError(f"{op} grows dimension {k}, so the source must span dimension {i} from the origin")
         if not same_extent(source_valid[i], target_valid[i]):
             raise ValueError(
-                f"{op} grows dimension {k}, so the source extent {_text(source_valid[i])} of dimension {i} must provably "
-                f"equal the target valid extent {_text(target_valid[i])}"
+                f"{op} grows dimension {k}, so the source extent {_text(source_valid[i])} of dimension {i} "
+                f"must provably equal the target valid extent {_text(target_valid[i])}"
             )
     result = list(target_valid)
     result[k] = smaller(max_extent(target_valid[k], edges[k]), target_shape[k])
@@ -412,14 +412,14 @@ def _reshape_prefix(
         free += 1
     if not all(map(same_extent, valid[free + 1 :], shape[free + 1 :])):
         raise ValueError(
-            f"{op}: the valid region {show_shape(valid)} of {show_shape(shape)} is not one contiguous run: real data is "
-            f"scattered across the buffer; reshape before narrowing, or fill the padding first"
+            f"{op}: the valid region {show_shape(valid)} of {show_shape(shape)} is not one contiguous run: real "
+            f"data is scattered across the buffer; reshape before narrowing, or fill the padding first"
         )
     trailing = volume(shape[free + 1 :])
     if trailing is None or volume(new_shape) is None:
         raise ValueError(
-            f"{op}: reshaping a partially valid {show_shape(shape)} needs static extents behind axis {free} and a static "
-            f"target shape"
+            f"{op}: reshaping a partially valid {show_shape(shape)} needs static extents behind axis {free} "
+            f"and a static target shape"
         )
     suffixes = [volume(new_shape[i + 1 :]) or 0 for i in range(len(new_shape))]
     extents = [number(dim) or 0 for dim in new_shape]
@@ -442,8 +442,8 @@ def _reshape_prefix(
             f"{show_shape(new_shape)}"
         )
     raise ValueError(
-        f"{op}: no axis of {show_shape(new_shape)} has the matching row size {trailing} and room for the run-time extent "
-        f"{_text(valid[free])}"
+        f"{op}: no axis of {show_shape(new_shape)} has the matching row size {trailing} and room for the run-time "
+        f"extent {_text(valid[free])}"
     )
 
 

@@ -1,0 +1,251 @@
+"""Transitive comparison: facts ``a OP b + offset``, and what chains of them say about two expressions."""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ..ir import expr as x
+from ..ir.expr import ConstInt, Expr, Var
+from .arguments import bind_arguments
+from .structure import Interner, conjuncts, is_integer
+
+
+class CompareResult(enum.IntFlag):
+    """What is known of the order of two expressions: the bits say that they may be equal, less, greater."""
+
+    kInconsistent = 0
+    kEQ = 1
+    kLT = 2
+    kLE = 3
+    kGT = 4
+    kGE = 5
+    kNE = 6
+    kUnknown = 7
+
+
+ESTABLISHES: dict[type, CompareResult] = {
+    x.Eq: CompareResult.kEQ,
+    x.Ne: CompareResult.kNE,
+    x.Lt: CompareResult.kLT,
+    x.Le: CompareResult.kLE,
+    x.Gt: CompareResult.kGT,
+    x.Ge: CompareResult.kGE,
+}
+
+
+def establishes(known: CompareResult, wanted: CompareResult) -> bool:
+    """Whether ``known`` implies ``wanted``."""
+    return known not in (CompareResult.kUnknown, CompareResult.kInconsistent) and known & wanted == known
+
+
+_ZERO = -1  # stands for the number 0; other keys are numbers of structurally equal expressions
+Edge = tuple[int, int]  # (b, w) at a: a - b <= w
+
+
+class _Fact:
+    """``left - right OP offset`` with OP one of ``<= >= == !=``."""
+
+    __slots__ = ("left", "offset", "op", "owner", "right", "scoped")
+
+    def __init__(self, left: int, op: type, right: int, offset: int, owner: Var | None, scoped: bool) -> None:
+        if op is x.Lt:
+            op, offset = x.Le, offset - 1
+        elif op is x.Gt:
+            op, offset = x.Ge, offset + 1
+        self.left = left
+        self.op = op
+        self.right = right
+        self.offset = offset
+        self.owner = owner
+        self.scoped = scoped
+
+    def edges(self) -> list[tuple[int, Edge]]:
+        """The upper limits of differences that the fact states."""
+        found = []
+        if self.op is x.Le or self.op is x.Eq:
+            found.append((self.left, (self.right, self.offset)))
+        if self.op is x.Ge or self.op is x.Eq:
+            found.append((self.right, (self.left, -self.offset)))
+        return found
+
+
+class TransitiveComparisonAnalyzer:
+    """Knows facts between expressions, and compares through chains of them."""
+
+    def __init__(self) -> None:
+        self._intern = Interner()
+        self._facts: dict[int, _Fact] = {}  # in the order of their arrival
+        self._edges: dict[int, dict[int, tuple[Edge, bool]]] = {}  # by key and fact; whether it is of an equality
+        self._count = 0
+        self.visits = 0  # counts keys taken from work lists, for tests of growth
+
+    # --- facts --------------------------------------------------------------------------------------------------------
+
+    def bind(self, var: Var, *args: Any, **kwargs: Any) -> None:
+        """``bind(var, expr, allow_override=False)``: ``var == expr``.
+
+        ``bind(var, min_val, max_val_exclusive, allow_override=False)``: ``min_val <= var < max_val_exclusive``.
+        What an earlier ``bind`` of the variable said is replaced.
+        """
+        low, high, _ = bind_arguments(var, args, kwargs)
+        for number in [n for n, fact in self._facts.items() if fact.owner is var]:
+            self._remove(number)
+        if high is None:
+            self._add(x.Eq, var, low, var, False)
+        elif type(low) is ConstInt and type(high) is ConstInt and low.value + 1 == high.value:
+            self._add(x.Eq, var, low, var, False)
+        else:
+            self._add(x.Ge, var, low, var, False)
+            self._add(x.Lt, var, high, var, False)
+
+    def unbind(self, var: Var) -> None:
+        """Drop the facts about ``var`` that no constraint made."""
+        key = self._intern(var)
+        for number, fact in list(self._facts.items()):
+            if not fact.scoped and (fact.owner is var or key in (fact.left, fact.right)):
+                self._remove(number)
+
+    def enter_constraint(self, constraint: Expr) -> Callable[[], None]:
+        """Assume the comparisons in ``constraint``; returns what ends that."""
+        return self.enter(constraint)[0]
+
+    def enter(self, constraint: Expr) -> tuple[Callable[[], None], bool]:
+        """As :meth:`enter_constraint`, and whether the comparisons agree with what is known."""
+        added: list[int] = []
+        feasible = True
+        for part in conjuncts(constraint):
+            if type(part) in ESTABLISHES and is_integer(part.left) and is_integer(part.right):
+                number = self._add(type(part), part.left, part.right, None, True)
+                if number is not None:
+                    added.append(number)
+                    known = self.try_compare(part.left, part.right)
+                    feasible = feasible and known != CompareResult.kInconsistent
+
+        def leave() -> None:
+            for number in reversed(added):
+                self._remove(number)
+            added.clear()
+
+        return leave, feasible
+
+    def _key(self, e: Any) -> tuple[int, int]:
+        """(key, offset): ``e`` without the constants added to it."""
+        offset = 0
+        while True:
+            cls = type(e)
+            if cls is ConstInt:
+                return _ZERO, offset + e.value
+            if cls is x.Add and type(e.right) is ConstInt:
+                e, offset = e.left, offset + e.right.value
+            elif cls is x.Add and type(e.left) is ConstInt:
+                e, offset = e.right, offset + e.left.value
+            elif cls is x.Sub and type(e.right) is ConstInt:
+                e, offset = e.left, offset - e.right.value
+            else:
+                return self._intern(e), offset
+
+    def _add(self, op: type, left: Any, right: Any, owner: Var | None, scoped: bool) -> int | None:
+        (a, p), (b, q) = self._key(left), self._key(right)
+        if a == b:
+            return None
+        self._count += 1
+        number = self._count
+        fact = self._facts[number] = _Fact(a, op, b, q - p, owner, scoped)
+        for key, edge in fact.edges():
+            self._edges.setdefault(key, {})[number] = (edge, fact.op is x.Eq)
+        return number
+
+    def _remove(self, number: int) -> None:
+        fact = self._facts.pop(number, None)
+        if fact is not None:
+            for key, _ in fact.edges():
+                self._edges[key].pop(number, None)
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    def try_compare(self, lhs: Expr, rhs: Expr, propagate_inequalities: bool = True) -> CompareResult:
+        """What the facts say about ``lhs`` and ``rhs``; without propagation only facts about just these two count."""
+        if not (is_integer(lhs) and is_integer(rhs)):
+            return CompareResult.kUnknown
+        (a, p), (b, q) = self._key(lhs), self._key(rhs)
+        wanted = q - p  # lhs OP rhs is a - b OP wanted
+        if a == b:
+            return _order(0, wanted)
+        if propagate_inequalities:
+            above, below = self._limit(a, b), self._limit(b, a)
+        else:
+            above, below = self._direct(a, b), self._direct(b, a)
+        result = CompareResult.kUnknown
+        if above is not None and above <= wanted:
+            result &= CompareResult.kLT if above < wanted else CompareResult.kLE
+        if below is not None and -below >= wanted:
+            result &= CompareResult.kGT if -below > wanted else CompareResult.kGE
+        if self._differ(a, b, wanted, propagate_inequalities):
+            result &= CompareResult.kNE
+        return result
+
+    def _direct(self, a: int, b: int) -> int | None:
+        limits = [edge[1] for edge, _ in self._edges.get(a, {}).values() if edge[0] == b]
+        return min(limits, default=None)
+
+    def _limit(self, a: int, b: int) -> int | None:
+        """The least known ``w`` with ``a - b <= w``: the length of the shortest chain."""
+        if b not in self._edges and not any(b in (f.left, f.right) for f in self._facts.values()):
+            return None
+        distance = {a: 0}
+        visited: dict[int, int] = {}
+        # Without contradictions a shortest chain passes each fact at most once; contradictions would go on for ever.
+        limit = 2 * len(self._facts)
+        waiting = deque([a])
+        queued = {a}
+        while waiting:
+            key = waiting.popleft()
+            queued.discard(key)
+            visited[key] = visited.get(key, 0) + 1
+            if visited[key] > limit:
+                break
+            self.visits += 1
+            here = distance[key]
+            for (other, weight), _ in self._edges.get(key, {}).values():
+                reached = here + weight
+                if other not in distance or reached < distance[other]:
+                    distance[other] = reached
+                    if other not in queued:
+                        queued.add(other)
+                        waiting.append(other)
+        return distance.get(b)
+
+    def _equals(self, a: int) -> dict[int, int]:
+        """key -> offset of all keys with ``a == key + offset``."""
+        found = {a: 0}
+        waiting = [a]
+        while waiting:
+            key = waiting.pop()
+            for (other, weight), equality in self._edges.get(key, {}).values():
+                if equality and other not in found:
+                    found[other] = found[key] + weight
+                    waiting.append(other)
+        return found
+
+    def _differ(self, a: int, b: int, wanted: int, propagate: bool) -> bool:
+        """Whether some fact says ``a - b != wanted``."""
+        unequal = [fact for fact in self._facts.values() if fact.op is x.Ne]
+        if not unequal:
+            return False
+        left, right = (self._equals(a), self._equals(b)) if propagate else ({a: 0}, {b: 0})
+        for fact in unequal:
+            for p, q, offset in ((fact.left, fact.right, fact.offset), (fact.right, fact.left, -fact.offset)):
+                # a == p + left[p], b == q + right[q], p - q != offset
+                if p in left and q in right and offset + left[p] - right[q] == wanted:
+                    return True
+        return False
+
+
+def _order(a: int, b: int) -> CompareResult:
+    return CompareResult.kEQ if a == b else CompareResult.kLT if a < b else CompareResult.kGT
+
+
+__all__ = ["ESTABLISHES", "CompareResult", "TransitiveComparisonAnalyzer", "establishes"]

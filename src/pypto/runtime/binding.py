@@ -1,0 +1,328 @@
+"""The arguments of a call as run-time values that work in place, and the way back.
+
+Checked here: number and names of the arguments, element types, ranks, extents, equal dynamic extents, read-only
+outputs, overlap. Every error names the parameter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._lazy import np
+from ..ir import expr as x
+from ..ir.enums import ParamDirection
+from ..ir.program import Function
+from ..ops.numpy_types import numpy_dtype
+from ..ops.values import ArrayValue, Buffer
+from .arrays import as_torch, host_view, is_array, is_torch_tensor, zeros
+from .device_tensor import DeviceTensor
+from .scalar_args import scalar_value
+from .scalars import BINARY, UNARY
+from .signature import ParamInfo
+
+
+class _Omitted:
+    def __repr__(self) -> str:
+        return "OMITTED"
+
+
+OMITTED: Any = _Omitted()  # stands for an output that the call allocates
+
+
+class BoundCall:
+    """Arguments made ready. ``given``: what the caller passed or what was allocated for it, by position; ``values``:
+    the same as run-time values; ``return_style``: outputs were left out."""
+
+    __slots__ = ("_back", "given", "like_torch", "return_style", "values")
+
+    def __init__(self, given: list[Any], values: list[Any], back: list[Any], return_style: bool) -> None:
+        self.given = given
+        self.values = values
+        self.return_style = return_style
+        self.like_torch = any(is_torch_tensor(g) or _of_torch(g) for g in given)
+        self._back = back
+
+    def copy_back(self) -> None:
+        """Write what was computed in packed copies into the caller's strided arrays."""
+        for target, packed in self._back:
+            target[...] = packed
+
+    def result(self, values: Sequence[Any]) -> Any:
+        """What a call in return style gives: the values that the program returns, as the caller's kind of array."""
+        found = [self._returned(value) for value in values]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def names_parameters(self, values: Sequence[Any]) -> bool:
+        """Whether every returned value is the whole of an argument (which the caller has already)."""
+        return all(self._position(value) is not None for value in values)
+
+    def _position(self, value: Any) -> int | None:
+        if type(value) is not ArrayValue:
+            return None
+        for i, own in enumerate(self.values):
+            if type(own) is ArrayValue and (own is value or _same_view(own.data, value.data)):
+                return i
+        return None
+
+    def _returned(self, value: Any) -> Any:
+        if type(value) is not ArrayValue:
+            return value
+        position = self._position(value)
+        if position is not None:
+            return self.given[position]
+        return as_torch(value.data) if self.like_torch else value.data
+
+
+def _of_torch(given: Any) -> bool:
+    return isinstance(given, DeviceTensor) and str(given.dtype).startswith("torch.")
+
+
+def _same_view(a: Any, b: Any) -> bool:
+    return bool(
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and a.strides == b.strides
+        and a.__array_interface__["data"][0] == b.__array_interface__["data"][0]
+    )
+
+
+# --- which argument is which ------------------------------------------------------------------------------------------
+
+
+def place_arguments(
+    infos: Sequence[ParamInfo], args: Sequence[Any], kwargs: Mapping[str, Any], has_return: bool, who: str
+) -> tuple[list[Any], bool]:
+    """Arguments by position, :data:`OMITTED` for outputs that the call allocates; and whether it is in return style."""
+    outputs = [i for i, info in enumerate(infos) if info.direction is ParamDirection.Out]
+    count, given = len(infos), len(args) + len(kwargs)
+    in_place = given == count
+    if not in_place and not (has_return and outputs and given == count - len(outputs)):
+        forms = f"{count} (in-place)"
+        if has_return and outputs:
+            forms += f" or {count - len(outputs)} (return)"
+        names = [info.name for info in infos]
+        raise TypeError(f"{who} expects {forms} arguments, got {given}. Parameters: {names}")
+    order = list(range(count)) if in_place else [i for i in range(count) if i not in outputs]
+    placed = [OMITTED] * count
+    for i, value in zip(order, args, strict=False):
+        placed[i] = value
+    position = {info.name: i for i, info in enumerate(infos)}
+    for name, value in kwargs.items():
+        i = position.get(name, -1)
+        if i < 0:
+            raise TypeError(f"{who} has no parameter '{name}'. Parameters: {list(position)}")
+        if placed[i] is not OMITTED:
+            raise TypeError(f"{who} got two values for parameter '{name}'")
+        placed[i] = value
+    for i in order:
+        if placed[i] is OMITTED:
+            raise TypeError(f"{who} is missing a value for parameter '{infos[i].name}'. Parameters: {list(position)}")
+    return placed, not in_place
+
+
+def bind_call(
+    function: Function,
+    infos: Sequence[ParamInfo],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    allow_overlap: bool = False,
+    who: str = "CompiledProgram",
+) -> BoundCall:
+    """The arguments of a call of ``function`` as run-time values."""
+    given, return_style = place_arguments(infos, args, kwargs, bool(function.return_types), who)
+    like_torch = any(is_torch_tensor(g) or _of_torch(g) for g in given)
+    for i, value in enumerate(given):
+        if value is OMITTED:
+            given[i] = _allocate(infos[i], like_torch)
+    values: list[Any] = [None] * len(given)
+    views: dict[int, Any] = {}
+    extents: dict[Any, tuple[int, str, int]] = {}
+    for i, (info, value) in enumerate(zip(infos, given, strict=True)):
+        if info.is_scalar:
+            values[i] = scalar_value(info, value)
+        else:
+            views[i] = _checked_view(info, value)
+            _check_extents(info, function.params[i].type, views[i].shape, extents)
+    _check_derived_extents(function, infos, views, extents)
+    back: list[Any] = []
+    for i, buffer_view in _buffers(infos, views, back, allow_overlap).items():
+        values[i] = buffer_view
+    return BoundCall(given, values, back, return_style)
+
+
+def _allocate(info: ParamInfo, like_torch: bool) -> Any:
+    assert info.shape is not None
+    if any(n < 0 for n in info.shape):
+        raise ValueError(
+            f"Cannot allocate output '{info.name}': its shape {list(info.shape)} contains dynamic dimensions. "
+            "Pass all tensors explicitly"
+        )
+    return zeros(info.shape, info.dtype, like_torch)
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _checked_view(info: ParamInfo, value: Any) -> Any:
+    """The argument as a NumPy view of the parameter's element type and rank."""
+    if not isinstance(value, DeviceTensor) and not is_array(value):
+        if hasattr(value, "__dlpack_device__") and not isinstance(value, type):
+            host_view(value, info.name, False)  # says which device it is on
+        raise TypeError(
+            f"Parameter '{info.name}' is a tensor; got {type(value).__name__}. Pass an array (NumPy, torch) "
+            "or a DeviceTensor (worker-resident). "
+            "Pass a torch.Tensor (host) or DeviceTensor (worker-resident)."
+        )
+    written = info.direction is not ParamDirection.In
+    view = host_view(value, info.name, written)
+    assert info.shape is not None
+    wanted = numpy_dtype(info.dtype)
+    fits = view.dtype == wanted and len(view.shape) == len(info.shape)
+    if not fits or any(n not in (-1, m) for n, m in zip(info.shape, view.shape, strict=True)):
+        raise TypeError(f"Parameter '{info.name}': expected {info.describe()}, got {tuple(view.shape)} {view.dtype}")
+    return view
+
+
+def _check_extents(info: ParamInfo, kind: Any, shape: Sequence[int], known: dict[Any, tuple[int, str, int]]) -> None:
+    """Dimensions that share a symbol have equal extents."""
+    for axis, (extent, actual) in enumerate(zip(kind.shape, shape, strict=True)):
+        if not isinstance(extent, x.Var):
+            continue
+        first = known.setdefault(extent, (actual, info.name, axis))
+        if first[0] != actual:
+            raise ValueError(
+                f"dynamic dimension '{extent.name_hint}' is {first[0]} in {first[1]} (dim {first[2]}) "
+                f"but {actual} in {info.name} (dim {axis})"
+            )
+
+
+def _check_derived_extents(
+    function: Function, infos: Sequence[ParamInfo], views: Mapping[int, Any], known: dict[Any, tuple[int, str, int]]
+) -> None:
+    """Extents that are expressions of symbols hold for the symbols' values."""
+    for i, view in views.items():
+        shape = function.params[i].type.shape  # type: ignore[attr-defined]
+        for axis, extent in enumerate(shape):
+            if isinstance(extent, (x.ConstInt, x.Var)):
+                continue
+            wanted = _evaluate(extent, known)
+            if wanted is not None and wanted != view.shape[axis]:
+                raise ValueError(f"{infos[i].name} (dim {axis}) must be {wanted}, got {view.shape[axis]}")
+
+
+def _evaluate(extent: Any, known: Mapping[Any, tuple[int, str, int]]) -> int | None:
+    """The value of an extent; None where it needs something that no argument gives."""
+    if isinstance(extent, x.ConstInt):
+        return extent.value
+    if isinstance(extent, x.Var):
+        found = known.get(extent)
+        return None if found is None else found[0]
+    if isinstance(extent, x.BinaryExpr):
+        left, right = _evaluate(extent.left, known), _evaluate(extent.right, known)
+        return None if left is None or right is None else BINARY[type(extent)](left, right)
+    if isinstance(extent, x.UnaryExpr):
+        operand = _evaluate(extent.operand, known)
+        return None if operand is None else UNARY[type(extent)](operand, extent.dtype)
+    return None
+
+
+# --- storage ----------------------------------------------------------------------------------------------------------
+
+
+def _buffers(
+    infos: Sequence[ParamInfo], views: Mapping[int, Any], back: list[Any], allow_overlap: bool
+) -> dict[int, ArrayValue]:
+    """Each array in a buffer. Arguments that share memory share a buffer, so that tasks on them are ordered."""
+    shared = _overlapping(infos, views, allow_overlap)
+    made: dict[int, ArrayValue] = {}
+    for i, view in views.items():
+        first = shared.get(i)
+        if first is not None and first in made and _same_view(views[first], view):
+            made[i] = made[first]
+            continue
+        data = view
+        if not (view.flags.c_contiguous and view.flags.aligned):
+            data = np.array(view, order="C", copy=True)
+            if infos[i].direction is not ParamDirection.In or first is not None:
+                back.append((view, data))
+        made[i] = ArrayValue(data, Buffer(data, infos[i].name, external=True))
+    if allow_overlap:
+        _merge_buffers(infos, views, made, shared)
+    return made
+
+
+def _span(view: Any) -> tuple[int, int]:
+    """First and last byte address of a view."""
+    low = high = view.__array_interface__["data"][0]
+    if view.size == 0:
+        return low, low
+    for n, stride in zip(view.shape, view.strides, strict=True):
+        if stride < 0:
+            low += (n - 1) * stride
+        else:
+            high += (n - 1) * stride
+    return low, high + view.itemsize
+
+
+def _overlapping(infos: Sequence[ParamInfo], views: Mapping[int, Any], allow_overlap: bool) -> dict[int, int]:
+    """Argument -> an earlier argument that it shares memory with, where one of the two is written."""
+    spans = [(*_span(view), i) for i, view in views.items()]
+    spans.sort()
+    shared: dict[int, int] = {}
+    for k, (_, high, i) in enumerate(spans):
+        for low, _, j in spans[k + 1 :]:
+            if low >= high:
+                break
+            first, second = min(i, j), max(i, j)
+            written = [infos[n].name for n in (first, second) if infos[n].direction is not ParamDirection.In]
+            if not written or not _share(views[first], views[second]):
+                continue
+            same = _same_view(views[first], views[second])
+            if not same and not allow_overlap:
+                raise ValueError(
+                    f"parameters '{infos[first].name}' and '{infos[second].name}' overlap in memory and "
+                    f"'{written[0]}' is written. Pass separate arrays, or RunConfig(allow_overlap=True)"
+                )
+            if not same and not (views[first].flags.c_contiguous and views[second].flags.c_contiguous):
+                raise ValueError(
+                    f"parameters '{infos[first].name}' and '{infos[second].name}' overlap in memory and are not both "
+                    "contiguous: such an overlap can't be kept"
+                )
+            shared.setdefault(second, first)
+    return shared
+
+
+def _share(a: Any, b: Any) -> bool:
+    try:
+        return bool(np.shares_memory(a, b, max_work=10_000))
+    except np.exceptions.TooHardError:
+        return True  # not decided in reasonable time: they may
+
+
+def _merge_buffers(
+    infos: Sequence[ParamInfo], views: Mapping[int, Any], made: dict[int, ArrayValue], shared: Mapping[int, int]
+) -> None:
+    """Put arguments that overlap in part into one buffer that spans them."""
+    groups: dict[int, list[int]] = {}
+    for second, first in shared.items():
+        while first in shared:
+            first = shared[first]
+        groups.setdefault(first, [first]).append(second)
+    for members in groups.values():
+        if all(made[m].buffer is made[members[0]].buffer for m in members):
+            continue
+        spans = [_span(views[m]) for m in members]
+        low, high = min(s[0] for s in spans), max(s[1] for s in spans)
+        size = views[members[0]].itemsize
+        even = all(views[m].itemsize == size and (_span(views[m])[0] - low) % size == 0 for m in members)
+        # The caller's arrays keep this memory alive for the length of the call.
+        raw = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)
+        base = raw.view(views[members[0]].dtype) if even else raw
+        buffer = Buffer(base, infos[members[0]].name, external=True)
+        for m in members:
+            made[m] = ArrayValue(views[m], buffer)
+
+
+__all__ = ["OMITTED", "BoundCall", "bind_call", "place_arguments"]
