@@ -1,4 +1,4 @@
-"""A tiled matrix product in BF16: one task for each block of the output, accumulating in FP32 along the inner dimension."""
+"""A tiled matrix product in BF16: a task for each block of the output, which accumulates in FP32 along K."""
 
 import ml_dtypes
 import numpy as np

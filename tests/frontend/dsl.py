@@ -13,7 +13,9 @@ from pypto.diag.parser_errors import ParserError
 HEAD = "import pypto.language as pl\nimport math\n"
 
 
-def kernel(body: str, params: str = "x: pl.Tensor[[64, 128], pl.FP32], o: pl.Out[pl.Tensor[[64, 128], pl.FP32]]") -> str:
+def kernel(
+    body: str, params: str = "x: pl.Tensor[[64, 128], pl.FP32], o: pl.Out[pl.Tensor[[64, 128], pl.FP32]]"
+) -> str:
     """A module with one InCore function ``f``."""
     return f"{HEAD}@pl.function(type=pl.FunctionType.InCore)\ndef f({params}):\n{textwrap.indent(textwrap.dedent(body), '    ')}\n"
 
@@ -23,7 +25,7 @@ def opaque(body: str, params: str = "n: pl.Scalar[pl.INDEX], m: pl.Scalar[pl.INT
     return f"{HEAD}@pl.function\ndef f({params}):\n{textwrap.indent(textwrap.dedent(body), '    ')}\n"
 
 
-PROGRAM = '''
+PROGRAM = """
 @pl.program
 class P:
     @pl.function(type=pl.FunctionType.InCore)
@@ -43,7 +45,7 @@ class P:
     def main(self, x: pl.Tensor[[32, 64], pl.FP32], flags: pl.Tensor[[4], pl.INT32], n: pl.Scalar[pl.INDEX],
              y: pl.Out[pl.Tensor[[32, 64], pl.FP32]], z: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
 {body}
-'''
+"""
 
 
 def program(body: str, options: str = "") -> str:

@@ -210,3 +210,9 @@ def test_select_with_a_scalar(carrier):
 def test_bf16_compares_in_single_precision():
     a = value([[1.0, 2.0, 3.0]], D.BF16)
     check(run(pl["cmp"](tile([1, 3], D.BF16), 2.0, cmp_type=3), a, 2.0), packed(np.array([[1, 1, 0]], bool), 32), (1, 1))
+
+
+def test_sels_accepts_a_mask_that_covers_the_whole_tile():
+    n = Var("n", ScalarType(D.INDEX))
+    src = tile([4, 40], valid=[n, n])
+    assert valid_of(pl["sels"](tile([4, 5], D.UINT8), src, tile([1, 32], D.UINT8), 0)) == ["n", "n"]

@@ -199,7 +199,10 @@ class _Walker:
                 self.stmt(inner)
         elif isinstance(s, st.AssignStmt):
             self.expr(s.value)
-            if not isinstance(s.var.type, (TensorType, TupleType)) and type(s.var.type).__name__ in ("ScalarType", "ArrayType"):
+            if not isinstance(s.var.type, (TensorType, TupleType)) and type(s.var.type).__name__ in (
+                "ScalarType",
+                "ArrayType",
+            ):
                 self._scalar(s.var)
             self.assign(s.var, s.value)
         elif isinstance(s, st.EvalStmt):

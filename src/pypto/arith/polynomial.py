@@ -8,6 +8,7 @@ interned by their normalised parts, so ``(1 + x) // 8`` and ``(x + 1) // 8`` are
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ..ir import expr as x
@@ -151,7 +152,8 @@ def _product_bound(a: Bound, b: Bound) -> Bound:
 class Polynomials:
     """The atoms met so far, and the polynomials of the expressions met so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, range_of: Callable[[Expr], Bound] | None = None) -> None:
+        self._range_of = range_of  # of variables and other leaves; by default what their dtypes say
         self.atoms: list[Atom] = []
         self.visits = 0
         self._table: dict[Any, int] = {}
@@ -209,6 +211,8 @@ class Polynomials:
         elif isinstance(e, UnaryExpr):
             parts = (self._memo[e.operand],)
         else:
+            if self._range_of is not None:
+                return self._atom(e, (), 0, self._range_of(e))
             return self._atom(e, (), 0, _variable_bound(dtype) if isinstance(e, Var) else EVERYTHING)
         bound: Bound = (0, 1) if dtype is DataType.BOOL else EVERYTHING
         if type(e) is x.Cast and dtype is not None and dtype.get_bit() < 64:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from ..ir.expr import ConstInt, Expr, Var
+from ..ir.expr import BinaryExpr, ConstInt, Expr, UnaryExpr, Var
 from .fold import fold_const
 from .helpers import fits_int64
 from .polynomial import Polynomials, as_constant, difference
@@ -22,6 +22,7 @@ Answer = bool | None  # None: unknown
 
 _lock = threading.RLock()
 _normal = Polynomials()
+_analyzer: Any = None  # made when first needed
 # Keyed by identity; the values keep the expressions alive, so that an id is not given to another one.
 _equal: dict[tuple[int, int], tuple[Any, Any, Answer]] = {}
 _at_most: dict[tuple[int, int], tuple[Any, Any, Answer]] = {}
@@ -30,9 +31,10 @@ _simplified: dict[int, tuple[Any, Any]] = {}
 
 def forget() -> None:
     """Empty all memories."""
-    global _normal
+    global _normal, _analyzer
     with _lock:
         _normal = Polynomials()
+        _analyzer = None
         _equal.clear()
         _at_most.clear()
         _simplified.clear()
@@ -182,13 +184,22 @@ def _simplify(expr: Expr) -> Expr:
     if dtype is None or dtype.is_float_:
         return expr
     if dtype.is_int_:
-        value = as_constant(_normal.of(expr))
+        normal = _normal.of(expr)
+        value = as_constant(normal)
         if value is not None and fits_int64(value):
             return ConstInt(value, dtype)
-        sole = _normal.variable(_normal.of(expr))
+        sole = _normal.variable(normal)
         if sole is not None and scalar_dtype(sole) is dtype:
             return sole
-    return fold(expr)
+    if not isinstance(expr, (BinaryExpr, UnaryExpr)):
+        return expr
+    # Nothing is ever bound here, so one analyzer serves all.
+    from .analyzer import Analyzer
+
+    global _analyzer
+    if _analyzer is None:
+        _analyzer = Analyzer()
+    return _analyzer.simplify(expr)
 
 
 __all__ = [

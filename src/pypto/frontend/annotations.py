@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from ..ir import scalar as scalars
 from ..ir.dtype import BY_NAME, DataType
 from ..ir.enums import Level, MemorySpace, ParamDirection, TensorLayout
 from ..ir.expr import Add, ConstInt, Expr, FloorDiv, FloorMod, Mul, Sub, Var
@@ -27,7 +28,6 @@ from ..ir.type import (
     UnknownType,
     WindowBufferType,
 )
-from ..ir import scalar as scalars
 from .closure import BINARY, MISSING, dotted
 from .memrefs import MemRefAnnotations
 from .views import ViewAnnotations
@@ -208,7 +208,12 @@ class Annotations(ViewAnnotations, MemRefAnnotations):
         return value
 
     def _tensor(self, name: str, items: list[ast.expr], node: ast.expr) -> TensorType:
-        if name == "DistributedTensor" and items and type(items[-1]) is ast.Constant and isinstance(items[-1].value, str):
+        if (
+            name == "DistributedTensor"
+            and items
+            and type(items[-1]) is ast.Constant
+            and isinstance(items[-1].value, str)
+        ):
             items = items[:-1]  # a debug dump's "window_buffer=..." element
         if not 2 <= len(items) <= 4:
             self.type_error(f"{name} subscript requires [shape, dtype], [shape, dtype, layout or view] ...", node)
@@ -289,9 +294,7 @@ class Annotations(ViewAnnotations, MemRefAnnotations):
                 if parts[0] in BY_NAME:
                     return BY_NAME[parts[0]]
                 if value is not MISSING:
-                    self.type_error(
-                        f"Dtype variable '{parts[0]}' must be a DataType, got {type(value).__name__}", node
-                    )
+                    self.type_error(f"Dtype variable '{parts[0]}' must be a DataType, got {type(value).__name__}", node)
                 self.type_error(f"Unknown dtype: {parts[0]}", node, _dtype_hint(parts[0]))
             if parts[-1] in BY_NAME:
                 return BY_NAME[parts[-1]]
@@ -321,7 +324,8 @@ class Annotations(ViewAnnotations, MemRefAnnotations):
             what = f"Shape variable '{node.id}'" if type(node) is ast.Name else "Shape"
             self.type_error(f"{what} must be a list or tuple, got {type(value).__name__}", node)
         return [
-            self.dimension_value(v, node, f"Shape element {i} must be int or pl.dynamic(), got") for i, v in enumerate(value)
+            self.dimension_value(v, node, f"Shape element {i} must be int or pl.dynamic(), got")
+            for i, v in enumerate(value)
         ]
 
     def dimension(self, node: ast.expr) -> Any:

@@ -21,7 +21,6 @@ from .errors import ParserError, ParserSyntaxError, ParserTypeError, SSAViolatio
 from .scope import ScopeStack
 from .source import Source
 
-
 LOOPS = ("range", "parallel", "unroll", "pipeline", "while", "while_")
 
 

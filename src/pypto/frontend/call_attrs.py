@@ -86,7 +86,9 @@ class CallAttributes(Subscripts):
                 self.fail("attrs['arg_directions'] must contain 'pl.adir.<name>' references only", element)
             result.append(direction)
         if result and len(result) != count:
-            self.fail(f"attrs['arg_directions'] has {len(result)} entries: it must match positional arg count {count}", node)
+            self.fail(
+                f"attrs['arg_directions'] has {len(result)} entries: it must match positional arg count {count}", node
+            )
         return FrozenList(result)
 
     def _direction(self, node: ast.expr) -> ArgDirection | None:
@@ -139,7 +141,8 @@ class CallAttributes(Subscripts):
             if isinstance(value, (bool, int, float, str)):
                 return normalize_attr(key, value)
         if kind is ast.UnaryOp and type(node.op) is ast.USub and type(node.operand) is ast.Constant:  # type: ignore[attr-defined]
-            return normalize_attr(key, -node.operand.value)  # type: ignore[attr-defined]
+            negated: Any = node.operand.value  # type: ignore[attr-defined]
+            return normalize_attr(key, -negated)
         if kind in (ast.List, ast.Tuple):
             return self._attr_list(key, node)
         if kind is ast.Attribute:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from ..diag.concise import concise_error_message
 from ..ir import scalar as scalars
@@ -73,7 +73,7 @@ class Calls(CallAttributes):
         """A method call on a DSL value; a jit specialisation knows some."""
         return None
 
-    def _unsupported_call(self, node: ast.Call) -> Any:
+    def _unsupported_call(self, node: ast.Call) -> NoReturn:
         text = ast.unparse(node.func)
         kind = "function" if type(node.func) is ast.Name else "operation"
         hint = None
@@ -99,7 +99,6 @@ class Calls(CallAttributes):
             if type(folded) in (int, float, bool):
                 return self.number(folded, self.span(node))
         self._unsupported_call(node)
-        raise AssertionError
 
     def _only_closure_names(self, node: ast.AST) -> bool:
         return all(self.scopes.lookup(n.id) is None for n in ast.walk(node) if type(n) is ast.Name)
@@ -167,7 +166,6 @@ class Calls(CallAttributes):
                 self.type_error(f"Unknown DataType: {parts[0]}", node)
             return ConstInt(dtype.get_byte(), DataType.INDEX, self.span(node))
         self._unsupported_call(node)
-        raise AssertionError
 
     def _namespace_call(self, namespace: str, name: str, node: ast.Call) -> Expr:
         construct = self.CONSTRUCTS.get(f"{namespace}.{name}")
@@ -231,7 +229,9 @@ class Calls(CallAttributes):
             result = result.replace(attrs=attrs)
         return result  # type: ignore[no-any-return]
 
-    def call_surface(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], spelling: str, node: ast.expr) -> Any:
+    def call_surface(
+        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], spelling: str, node: ast.expr
+    ) -> Any:
         """Call a surface function at the node's span; what it raises becomes an operation error at the call."""
         span = self.span(node)
         token = pin(span)
@@ -306,7 +306,7 @@ class Calls(CallAttributes):
         if len(parts) == 2 and parts[1] in BY_NAME and self.closure.alias(parts[0]) == "pl":
             return BY_NAME[parts[1]]
         value = self.closure.attribute_chain(parts)
-        if isinstance(value, _ENUM_ARGUMENT) or isinstance(value, (int, float, str)):
+        if isinstance(value, (*_ENUM_ARGUMENT, int, float, str)):
             return value
         if isinstance(value, (list, tuple)):
             return [self.as_expr(self.closure_value(v, node), node) for v in value]
@@ -353,9 +353,7 @@ class Calls(CallAttributes):
         return wrapped if isinstance(wrapped, Expr) else value
 
     def _list_argument(self, node: Any) -> Any:
-        bound = any(
-            type(e) is ast.Name and self.scopes.lookup(e.id) is not None for e in node.elts
-        )
+        bound = any(type(e) is ast.Name and self.scopes.lookup(e.id) is not None for e in node.elts)
         if not bound and self._only_closure_names(node):
             value = self.closure.evaluate(node)
             if value is not MISSING and not any(getattr(v, "is_dynvar", False) for v in value):
@@ -432,16 +430,14 @@ class Calls(CallAttributes):
             )
         return self.context.global_vars[name], self.context.signature(name)
 
-    def _refuse_keyword(self, name: str, key: str | None, node: ast.Call) -> Any:
+    def _refuse_keyword(self, name: str, key: str | None, node: ast.Call) -> NoReturn:
         hints = {
             "deps": "Dependencies belong to a launch: out, tid = pl.submit(self.f, ..., deps=[...])",
             "dumps": "Use pl.submit(self.f, ..., dumps=[...]) or pl.dump_tag(t)",
             "core_num": "Use pl.spmd_submit(self.f, ..., core_num=n)",
             "sync_start": "Use pl.spmd_submit(self.f, ..., core_num=n, sync_start=True)",
         }
-        self.type_error(
-            f"Function '{name}' does not accept keyword argument '{key}'", node, hints.get(key or "")
-        )
+        self.type_error(f"Function '{name}' does not accept keyword argument '{key}'", node, hints.get(key or ""))
 
     def call_arguments(self, nodes: Sequence[ast.expr]) -> tuple[FrozenList[Expr], list[int]]:
         """Arguments of a function call or launch; ``pl.no_dep(x)`` is peeled and its position noted."""
@@ -449,7 +445,11 @@ class Calls(CallAttributes):
         for i, node in enumerate(nodes):
             if type(node) is ast.Call:
                 parts = dotted(node.func)
-                if parts is not None and parts[-1] == "no_dep" and (len(parts) == 1 or self.closure.alias(parts[0]) == "pl"):
+                if (
+                    parts is not None
+                    and parts[-1] == "no_dep"
+                    and (len(parts) == 1 or self.closure.alias(parts[0]) == "pl")
+                ):
                     if len(node.args) != 1 or node.keywords:
                         self.fail("pl.no_dep takes exactly one positional argument", node)
                     overrides.append(i)
@@ -467,9 +467,7 @@ class Calls(CallAttributes):
                 f"Parameters: {signature.describe()}",
             )
 
-    def check_arguments(
-        self, name: str, signature: Signature, args: Sequence[Expr], nodes: Sequence[ast.expr]
-    ) -> None:
+    def check_arguments(self, name: str, signature: Signature, args: Sequence[Expr], nodes: Sequence[ast.expr]) -> None:
         """Kind, dtype, rank and static extents of each argument against the parameter."""
         for param, arg, node in zip(signature.params, args, nodes, strict=False):
             problem = mismatch(param.type, arg.type, arg)
@@ -531,9 +529,12 @@ class Calls(CallAttributes):
         parts = dotted(node.func)
         if parts is None or parts[-1] not in ("reserve_buffer", "import_peer_buffer"):
             return
-        values = {k.arg: k.value.value for k in node.keywords if k.arg and type(k.value) is ast.Constant}
+        values: dict[str, Any] = {
+            k.arg: k.value.value for k in node.keywords if k.arg and type(k.value) is ast.Constant
+        }
         if parts[-1] == "import_peer_buffer" and "base" not in values:
-            peer = self.context.reserved_buffers.get((values.get("peer_func", ""), values.get("name", "")), {})
+            key = (str(values.get("peer_func", "")), str(values.get("name", "")))
+            peer = self.context.reserved_buffers.get(key, {})
             values["base"] = peer.get("base", -1)
         values.setdefault("base", -1)
         self.buffers[var] = BufferMetadata(values, self.span(node))

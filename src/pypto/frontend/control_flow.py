@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, cast
 
 from ..ir.dtype import DataType
 from ..ir.enums import ForKind
@@ -61,7 +61,7 @@ class ControlFlow(Statements):
     def assignment_yield(self, target: ast.expr, annotation: ast.expr | None, node: ast.Call) -> None:
         """``x = pl.yield_(e)``: emits the yield and names the results of the enclosing construct."""
         construct = self._yield_construct(node)
-        targets = target.elts if type(target) in (ast.Tuple, ast.List) else [target]  # type: ignore[attr-defined]
+        targets: list[Any] = target.elts if type(target) in (ast.Tuple, ast.List) else [target]  # type: ignore[attr-defined]
         if not all(type(t) is ast.Name for t in targets):
             self.fail("Tuple unpacking target must be a variable name", target)
         names = [t.id for t in targets]
@@ -96,7 +96,9 @@ class ControlFlow(Statements):
             self.fail(
                 f"For loop has {len(carries)} iteration arguments but {len(names)} return variables. They must match.",
                 node,
-                "Yield one value for each iter arg" if len(names) < len(carries) else "Cannot infer type for return_var",
+                "Yield one value for each iter arg"
+                if len(names) < len(carries)
+                else "Cannot infer type for return_var",
             )
         for carry, value in zip(carries, values, strict=True):
             problem = mismatch(carry.type, value.type, value)
@@ -151,7 +153,9 @@ class ControlFlow(Statements):
         # Comments above the branch are its own; those inside are taken by the statements inside.
         comments = self.comments.take_pending()
         then_construct, then_body, then_names = self._branch(node.body, node, None)
-        else_construct, else_body, else_names = None, None, {}
+        else_construct: Construct | None = None
+        else_body: Stmt | None = None
+        else_names: dict[str, Any] = {}
         if node.orelse:
             else_construct, else_body, else_names = self._branch(node.orelse, node, then_names)
         names, kinds = self._merge_yields(node, then_construct, else_construct)
@@ -185,9 +189,7 @@ class ControlFlow(Statements):
             return construct, None, names
         return construct, self.body_of(stmts, self.span(statements[0])), names
 
-    def _merge_yields(
-        self, node: ast.If, then: Construct, other: Construct | None
-    ) -> tuple[list[str], list[Type]]:
+    def _merge_yields(self, node: ast.If, then: Construct, other: Construct | None) -> tuple[list[str], list[Type]]:
         if then.yield_names is None and (other is None or other.yield_names is None):
             return [], []
         if other is None:
@@ -259,7 +261,8 @@ class ControlFlow(Statements):
             self.fail(f"pl.{name}() takes 1 to 3 positional arguments, got {len(call.args)}", call)
         keywords = self._iterator_keywords(call, name)
         bounds = [self._bound(a, name) for a in call.args]
-        start, stop, step = index_const(0), bounds[0], index_const(1)
+        start: Expr = index_const(0)
+        stop, step = bounds[0], cast(Expr, index_const(1))
         if len(bounds) > 1:
             start, stop = bounds[0], bounds[1]
         if len(bounds) > 2:
@@ -277,7 +280,8 @@ class ControlFlow(Statements):
         comments = self.comments.take_pending()
         loop_var = Var(loop_name, ScalarType(_loop_dtype(bounds)), span)
         iter_args = [
-            IterArg(n, init.type, init, self.span(node.target)) for n, init in zip(carry_names, inits or [], strict=True)
+            IterArg(n, init.type, init, self.span(node.target))
+            for n, init in zip(carry_names, inits or [], strict=True)
         ]
         construct, stmts = self._loop_body(node, name, [loop_var], iter_args, inits is not None)
         return_vars = self._loop_results(construct, iter_args, span)

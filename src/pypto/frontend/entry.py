@@ -45,9 +45,7 @@ def _closure_of(frame: FrameType, function: Any = None) -> Closure:
 def _is_method(function: Any) -> bool:
     """Whether a function stands in a class body: ``@pl.program`` parses it later."""
     parts = function.__qualname__.split(".")
-    if len(parts) < 2 or parts[-2] == "<locals>":
-        return False
-    return True
+    return len(parts) > 1 and parts[-2] != "<locals>"
 
 
 def function(
@@ -204,7 +202,9 @@ class ProgramParser:
         self.context = ProgramContext(cls.__name__)
 
     def parse(self) -> Program:
-        methods = [(n, d) for n in self.node.body if isinstance(n, ast.FunctionDef) and (d := _decorator(n)) is not None]
+        methods = [
+            (n, d) for n in self.node.body if isinstance(n, ast.FunctionDef) and (d := _decorator(n)) is not None
+        ]
         if not methods:
             raise ParserSyntaxError(
                 f"Class '{self.cls.__name__}' contains no @pl.function decorated methods",
@@ -262,7 +262,9 @@ class ProgramParser:
             for inner in ast.walk(method):
                 if type(inner) is not ast.Call or (dotted(inner.func) or ("",))[-1] != "reserve_buffer":
                     continue
-                values = {k.arg: k.value.value for k in inner.keywords if k.arg and type(k.value) is ast.Constant}
+                values: dict[str, Any] = {
+                    k.arg: k.value.value for k in inner.keywords if k.arg and type(k.value) is ast.Constant
+                }
                 if "name" in values:
                     self.context.reserved_buffers[(method.name, values["name"])] = values
 
@@ -296,7 +298,9 @@ class DecoratorReader:
         for keyword in self.call.keywords:
             key, value = keyword.arg, keyword.value
             if key is None:
-                raise ParserSyntaxError("Unsupported `@pl.function(**kwargs)`: write the keywords out", self._span(value))
+                raise ParserSyntaxError(
+                    "Unsupported `@pl.function(**kwargs)`: write the keywords out", self._span(value)
+                )
             if key == "type":
                 result.type = self._member(value, FunctionType, "FunctionType", "type")
             elif key == "level":
@@ -305,9 +309,7 @@ class DecoratorReader:
                 result.role = self._optional(value, Role, "Role", "role")
             elif key == "auto_scope":
                 if type(value) is not ast.Constant or not isinstance(value.value, bool):
-                    raise ParserSyntaxError(
-                        "`@pl.function(auto_scope=...)` must be a bool literal", self._span(value)
-                    )
+                    raise ParserSyntaxError("`@pl.function(auto_scope=...)` must be a bool literal", self._span(value))
                 result.auto_scope = value.value
         return result
 
@@ -321,7 +323,12 @@ class DecoratorReader:
 
     def _member(self, node: ast.expr, enum: Any, name: str, keyword: str) -> Any:
         parts = dotted(node)
-        if parts is not None and len(parts) in (2, 3) and parts[-2] == name and (len(parts) == 2 or self.closure.alias(parts[0]) == "pl"):
+        if (
+            parts is not None
+            and len(parts) in (2, 3)
+            and parts[-2] == name
+            and (len(parts) == 2 or self.closure.alias(parts[0]) == "pl")
+        ):
             found = enum.__members__.get(parts[-1])
             if found is not None:
                 return found

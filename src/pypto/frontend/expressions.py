@@ -10,7 +10,7 @@ from typing import Any
 from ..ir import scalar as scalars
 from ..ir.dtype import DataType
 from ..ir.enums import MemorySpace
-from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, TupleGetItemExpr
+from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, TupleGetItemExpr, Var
 from ..ir.span import Span
 from ..ir.type import ArrayType, ScalarType, TensorType, TileType, TupleType
 from ..ops.surface import NAMESPACES
@@ -23,7 +23,7 @@ from .errors import (
 )
 from .scope import POISON
 
-_BINARY_HELPERS: dict[type, Callable[..., Expr]] = {
+_BINARY_HELPERS: dict[Any, Callable[..., Expr]] = {
     ast.Add: scalars.add,
     ast.Sub: scalars.sub,
     ast.Mult: scalars.mul,
@@ -37,7 +37,7 @@ _BINARY_HELPERS: dict[type, Callable[..., Expr]] = {
     ast.BitOr: scalars.bit_or,
     ast.BitXor: scalars.bit_xor,
 }
-_SYMBOLS = {
+_SYMBOLS: dict[Any, str] = {
     ast.Add: "+",
     ast.Sub: "-",
     ast.Mult: "*",
@@ -52,7 +52,7 @@ _SYMBOLS = {
     ast.BitXor: "^",
 }
 # Python operators that tensors and tiles have, as the unified op of the same meaning.
-_ARRAY_OPS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+_ARRAY_OPS: dict[Any, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 _COMMUTATIVE = (ast.Add, ast.Mult)
 _COMPARISONS: dict[type, Callable[..., Expr]] = {
     ast.Eq: scalars.eq,
@@ -137,8 +137,8 @@ class Expressions(Annotations):
         if kind in (int, float, bool):
             return value
         if value is None:
-            from ..ops.registry import build, lookup
             from ..ir.node import EMPTY_DICT, EMPTY_LIST
+            from ..ops.registry import build, lookup
 
             return build(lookup("system.task_invalid"), EMPTY_LIST, EMPTY_DICT, self.span(node))
         self.type_error(
@@ -200,7 +200,7 @@ class Expressions(Annotations):
         return self.call_surface(NAMESPACES["pl"][name], (left, right), {}, f"pl.{name}", node)  # type: ignore[no-any-return]
 
     def _reflected(self, op: type, left: Expr, right: Expr, node: ast.expr, span: Span) -> Expr:
-        """``scalar - array`` as ``-array + scalar``; ``scalar / array`` as ``scalar * (1 / array)`` would round twice."""
+        """``scalar - array`` as ``-array + scalar``; a quotient by way of the reciprocal would round twice."""
         if op is ast.Sub:
             negated = self.call_surface(NAMESPACES["pl"]["neg"], (right,), {}, "pl.neg", node)
             return self.call_surface(NAMESPACES["pl"]["add"], (negated, left), {}, "pl.add", node)  # type: ignore[no-any-return]
@@ -233,14 +233,13 @@ class Expressions(Annotations):
             self.fail("Only simple comparisons supported", node, "Write a < b and b < c")
         helper = _COMPARISONS.get(type(node.ops[0]))
         if helper is None:
-            self.fail(
-                f"Unsupported comparison: {type(node.ops[0]).__name__}", node, None, UnsupportedFeatureError
-            )
+            self.fail(f"Unsupported comparison: {type(node.ops[0]).__name__}", node, None, UnsupportedFeatureError)
         left, right = self.expr(node.left), self.expr(node.comparators[0])
         for side in (left, right):
             if isinstance(side.type, (TensorType, TileType)):
                 raise InvalidOperationError(
-                    f"a comparison needs scalars, got {side.type}: Expression must be ScalarExpr or Var with ScalarType",
+                    f"a comparison needs scalars, got {side.type}: "
+                    "Expression must be ScalarExpr or Var with ScalarType",
                     self.span(node),
                     hint="Compare element-wise with pl.cmp(a, b, cmp_type=...)",
                 )
@@ -277,7 +276,7 @@ class Expressions(Annotations):
             if len(parts) >= 3 and parts[-2] in ("Mem", "MemorySpace") and parts[-1] in MemorySpace.__members__:
                 return ConstInt(MemorySpace[parts[-1]].value, DataType.INDEX, self.span(node))
             value = self.closure.attribute_chain(parts)
-            if isinstance(value, _NUMBERS) or isinstance(value, Expr) or getattr(value, "is_dynvar", False):
+            if isinstance(value, (*_NUMBERS, Expr)) or getattr(value, "is_dynvar", False):
                 return self.closure_value(value, node)
         handled = self.attribute_of_value(node, parts)
         if handled is not None:
@@ -293,7 +292,7 @@ class Expressions(Annotations):
         """An attribute of a DSL value (``buffer.base``); a jit specialisation adds ``x.shape`` and ``x.dtype``."""
         if parts is not None and len(parts) == 2:
             var = self.scopes.lookup(parts[0])
-            metadata = self.buffers.get(var) if isinstance(var, Expr) else None  # type: ignore[arg-type]
+            metadata = self.buffers.get(var) if isinstance(var, Var) else None
             if metadata is not None and parts[1] in metadata.values:
                 return metadata.values[parts[1]]
         return None

@@ -278,7 +278,9 @@ class FunctionParser(Scopes):
 
     def _host_worker_body(self, statements: list[ast.stmt], span: Span) -> tuple[Any, bool]:
         """A host callback is Python, kept as text; a body of ``...`` is bound at run time."""
-        abstract = all(type(s) is ast.Expr and type(s.value) is ast.Constant and s.value.value is ... for s in statements)
+        abstract = all(
+            type(s) is ast.Expr and type(s.value) is ast.Constant and s.value.value is ... for s in statements
+        )
         if abstract:
             return InlineStmt("", InlineLanguage.Python, span), True
         text = "\n".join(ast.unparse(s) for s in statements)
@@ -365,9 +367,7 @@ class FunctionParser(Scopes):
 
     def misplaced_launch(self, node: ast.Call) -> Expr:
         name = (dotted(node.func) or ("submit",))[-1]
-        self.fail(
-            f"pl.{name}() must be unpacked as a 2-tuple", node, f"Write out, tid = pl.{name}(self.kernel, ...)"
-        )
+        self.fail(f"pl.{name}() must be unpacked as a 2-tuple", node, f"Write out, tid = pl.{name}(self.kernel, ...)")
 
     def alloc(self, node: ast.Call) -> Expr:
         """The printed allocation form ``pl.tile.alloc(space, size[, pinned=True])``."""
@@ -383,9 +383,11 @@ class FunctionParser(Scopes):
                 continue
             if keyword.arg != "pinned":
                 self._alloc_error(f"{spelling} accepts no keyword argument '{keyword.arg}'", node)
-            if type(keyword.value) is not ast.Constant or not isinstance(keyword.value.value, bool):
+            literal = keyword.value
+            if type(literal) is not ast.Constant or not isinstance(literal.value, bool):
                 self._alloc_error(f"{spelling}: 'pinned' must be a bool literal", node)
-            pinned = keyword.value.value
+            else:
+                pinned = literal.value
         from ..ops.surface import NAMESPACES
 
         args = [self.argument(a) for a in node.args]

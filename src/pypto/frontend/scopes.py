@@ -97,9 +97,7 @@ class Scopes(ControlFlow):
             if name not in ("at", "spmd"):
                 self.fail("the `as` clause only applies to pl.at and pl.spmd", item.optional_vars)
             if type(item.optional_vars) is not ast.Name:
-                self.fail(
-                    f"`as` target on `with pl.{name}(...)` must be a plain variable name", item.optional_vars
-                )
+                self.fail(f"`as` target on `with pl.{name}(...)` must be a plain variable name", item.optional_vars)
         handler(node, call, item.optional_vars)
 
     def _scope_name(self, parts: tuple[str, ...] | None) -> str:
@@ -261,7 +259,9 @@ class Scopes(ControlFlow):
     # --- pl.at --------------------------------------------------------------------------------------------------------
 
     def _at(self, node: ast.With, call: ast.Call, as_name: ast.Name | None) -> None:
-        keywords = self._keywords(call, _AT_KEYWORDS, "Unknown keyword argument '{}' in pl.at()", "Unsupported **kwargs in pl.at()")
+        keywords = self._keywords(
+            call, _AT_KEYWORDS, "Unknown keyword argument '{}' in pl.at()", "Unsupported **kwargs in pl.at()"
+        )
         if len(call.args) > 2:
             self.fail("pl.at() takes at most 2 positional arguments", call)
         for name, value in zip(("level", "role"), call.args, strict=False):
@@ -337,7 +337,10 @@ class Scopes(ControlFlow):
         if call.args:
             self.fail("pl.cluster() does not accept positional arguments", call)
         keywords = self._keywords(
-            call, ("name_hint", "attrs"), "pl.cluster() got unexpected keyword argument '{}'", "pl.cluster() does not accept **kwargs"
+            call,
+            ("name_hint", "attrs"),
+            "pl.cluster() got unexpected keyword argument '{}'",
+            "pl.cluster() does not accept **kwargs",
         )
         attrs: dict[str, Any] = {}
         self._sticky_dumps(attrs)
@@ -366,7 +369,10 @@ class Scopes(ControlFlow):
                 name_hint = self._name_hint(keyword.value)
                 continue
             if keyword.arg != "mode":
-                self.fail(f"pl.scope() got an unexpected keyword argument '{keyword.arg}': it takes only a 'mode=' keyword", call)
+                self.fail(
+                    f"pl.scope() got an unexpected keyword argument '{keyword.arg}': it takes only a 'mode=' keyword",
+                    call,
+                )
             mode = dotted(keyword.value) or ("",)
             if mode[-1] not in ("AUTO", "MANUAL"):
                 self.fail(f"Unknown ScopeMode value: {mode[-1]}", keyword.value, "Valid: AUTO, MANUAL")
@@ -419,9 +425,7 @@ class Scopes(ControlFlow):
                     "pl.spmd(allow_early_resolve=..., predicate=...) cannot be nested inside `pl.cluster()`", call
                 )
         if "deps" in keywords and as_name is None:
-            self.fail(
-                "pl.spmd() does not accept 'deps=' here", call, "Write with pl.spmd(n, deps=[...]) as tid:"
-            )
+            self.fail("pl.spmd() does not accept 'deps=' here", call, "Write with pl.spmd(n, deps=[...]) as tid:")
         attrs: dict[str, Any] = {}
         deps: FrozenList[Expr] = FrozenList()
         if "deps" in keywords:
@@ -442,7 +446,10 @@ class Scopes(ControlFlow):
             if keyword.arg in ("init_values", "chunk", "chunk_policy", "step", "stage"):
                 self.fail(f"pl.spmd() loop form does not accept '{keyword.arg}='", call)
         keywords = self._keywords(
-            call, _SPMD_KEYWORDS, "pl.spmd() got an unexpected keyword argument '{}'", "pl.spmd() does not accept **kwargs"
+            call,
+            _SPMD_KEYWORDS,
+            "pl.spmd() got an unexpected keyword argument '{}'",
+            "pl.spmd() does not accept **kwargs",
         )
         if type(node.target) is not ast.Name:
             self.fail("pl.spmd() loop must use a single loop variable", node.target)
@@ -487,7 +494,10 @@ class Scopes(ControlFlow):
 
     def _spmd_with(self, node: ast.With, call: ast.Call, as_name: ast.Name | None) -> None:
         keywords = self._keywords(
-            call, _SPMD_KEYWORDS, "pl.spmd() got an unexpected keyword argument '{}'", "pl.spmd() does not accept **kwargs"
+            call,
+            _SPMD_KEYWORDS,
+            "pl.spmd() got an unexpected keyword argument '{}'",
+            "pl.spmd() does not accept **kwargs",
         )
         carrier = self._single_at(node.body)
         reads_index = any(
@@ -564,13 +574,13 @@ class Scopes(ControlFlow):
                 parts = dotted(inner.func)
                 if parts is None:
                     continue
-                if parts[0] == "self" and len(parts) == 2:
-                    count += 1
-                elif len(parts) == 1 and self._is_kernel(self.closure.get(parts[0])):
+                method = parts[0] == "self" and len(parts) == 2
+                if method or (len(parts) == 1 and self._is_kernel(self.closure.get(parts[0]))):
                     count += 1
         if count == 0:
             self.fail(
-                "pl.spmd() body neither reads the per-block index via `pl.tile.get_block_idx()` nor dispatches a kernel",
+                "pl.spmd() body neither reads the per-block index via `pl.tile.get_block_idx()` "
+                "nor dispatches a kernel",
                 call,
                 "Write for i in pl.spmd(n):, or call one kernel in the body",
             )

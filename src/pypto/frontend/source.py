@@ -18,7 +18,8 @@ SourceMap = Mapping[int, tuple[str, int, int]]
 class Source:
     """Source text with the offsets that turn positions of its (dedented) syntax tree into positions in the file.
 
-    ``lines`` are the dedented lines; ``line_offset`` is the first line minus 1, ``col_offset`` the stripped indentation.
+    ``line_offset`` is the number of lines before the text, ``col_offset`` the indentation stripped from it (0 for a whole
+    file).
     ``source_map`` maps a line of the text to ``(file, line, column0)`` of what it was generated from.
     """
 
@@ -141,7 +142,9 @@ def locate_function(function: Any) -> Located:
     name = function.__name__
     file = _file_of(code.co_filename, function, "function", name)
     qualified = function.__qualname__.replace(".<locals>", "")
-    found = file.functions.get(qualified) or [n for k, v in file.functions.items() if k.split(".")[-1] == name for n in v]
+    found = file.functions.get(qualified) or [
+        n for k, v in file.functions.items() if k.split(".")[-1] == name for n in v
+    ]
     near = code.co_firstlineno
     if not found:
         raise ParserSyntaxError(f"Could not find function definition of '{name}' in its source")

@@ -89,9 +89,7 @@ class Statements(Tasks):
 
     def stmt_ann_assign(self, node: ast.AnnAssign) -> None:
         if node.value is None:
-            self.fail(
-                "annotation with no value is not supported", node, "Write x: T = value", UnsupportedFeatureError
-            )
+            self.fail("annotation with no value is not supported", node, "Write x: T = value", UnsupportedFeatureError)
         if type(node.target) is not ast.Name:
             self.fail("Only simple variable assignments supported with an annotation", node.target)
         kind = self.submit_kind(node.value)
@@ -128,7 +126,12 @@ class Statements(Tasks):
     def _annotated(self, name: str, want: Type, value: Expr, node: ast.AnnAssign) -> Expr:
         """The value with the type that annotation and inference give together."""
         have = value.type
-        if isinstance(want, ScalarType) and type(value) is ConstInt and value.dtype is DataType.INDEX and want.dtype.is_int_:
+        if (
+            isinstance(want, ScalarType)
+            and type(value) is ConstInt
+            and value.dtype is DataType.INDEX
+            and want.dtype.is_int_
+        ):
             return ConstInt(value.value, want.dtype, value.span)
         if isinstance(have, UnknownType):
             return retyped(value, want)
@@ -141,7 +144,9 @@ class Statements(Tasks):
                 hint=f"Change annotation to: {have}",
             )
         chosen = self._choose_type(want, have, value, fitted)
-        return value if chosen is have or chosen == have and not _memref_differs(chosen, have) else retyped(value, chosen)
+        return (
+            value if chosen is have or chosen == have and not _memref_differs(chosen, have) else retyped(value, chosen)
+        )
 
     def _fit_rank(self, want: Type, value: Expr) -> bool:
         """A printed load or create whose tile was flattened to 2-D: the annotation is trusted."""
@@ -208,9 +213,7 @@ class Statements(Tasks):
                 "Annotate the results of the called function" if isinstance(kind, UnknownType) else None,
             )
         if len(kind.types) != len(names):
-            self.type_error(
-                f"cannot unpack {len(kind.types)} values into {len(names)} names", node
-            )
+            self.type_error(f"cannot unpack {len(kind.types)} values into {len(names)} names", node)
         temp = Var("_tuple_tmp", kind, span)
         self.emit(AssignStmt(temp, value, span))
         for i, name in enumerate(names):

@@ -51,9 +51,7 @@ class Subscripts(Expressions):
                 self.type_error(
                     f"{what} subscript-write has {len(items)} indices but the {what.lower()} is {len(shape)}D", node
                 )
-            self.type_error(
-                f"{what} subscript has {len(items)} indices but the {what.lower()} is {len(shape)}D", node
-            )
+            self.type_error(f"{what} subscript has {len(items)} indices but the {what.lower()} is {len(shape)}D", node)
         axes = []
         for position, dim in enumerate(shape):
             if position >= len(items):
@@ -65,9 +63,7 @@ class Subscripts(Expressions):
                 continue
             if item.step is not None:
                 where = "subscript-write" if write else "subscript"
-                self.fail(
-                    f"Slice step is not supported in {what.lower()} {where}", item, None, UnsupportedFeatureError
-                )
+                self.fail(f"Slice step is not supported in {what.lower()} {where}", item, None, UnsupportedFeatureError)
             lower = self._index(item.lower) if item.lower is not None else None
             upper = self._index(item.upper) if item.upper is not None else None
             axes.append(Axis(lower or ZERO, self._range_extent(lower, upper, dim), False, lower, upper))
@@ -151,14 +147,14 @@ class Subscripts(Expressions):
         upper = const_of(axis.upper)
         extent = (min(upper, size) if upper is not None else size) - lower
         if extent <= 0:
-            self.fail(
-                "tile subscript must produce a positive static extent", node, None, UnsupportedFeatureError
-            )
+            self.fail("tile subscript must produce a positive static extent", node, None, UnsupportedFeatureError)
         limit = axis.upper
         valid = have if limit is None else _min(limit, have)
         if lower:
-            valid = _max(scalars.sub(valid, index_const(lower)), ZERO) if const_of(valid) is None else index_const(
-                max((const_of(valid) or 0) - lower, 0)
+            valid = (
+                _max(scalars.sub(valid, index_const(lower)), ZERO)
+                if const_of(valid) is None
+                else index_const(max((const_of(valid) or 0) - lower, 0))
             )
         return index_const(extent), valid
 
@@ -173,9 +169,7 @@ class Subscripts(Expressions):
         if type(target.value) is not ast.Name:
             self.fail("Subscript-write target must be a variable name", target)
         if self.strict_ssa:
-            self.fail(
-                "Subscript-write is only supported before SSA conversion", target, None, UnsupportedFeatureError
-            )
+            self.fail("Subscript-write is only supported before SSA conversion", target, None, UnsupportedFeatureError)
         name = target.value.id
         base = self.expr(target.value)
         kind = base.type

@@ -75,7 +75,7 @@ class Tasks(Calls):
         known = _SPMD_KEYWORDS if kind == "spmd_submit" else _SUBMIT_KEYWORDS
         keywords: dict[str, ast.expr] = {}
         for keyword in node.keywords:
-            if keyword.arg not in known:
+            if keyword.arg is None or keyword.arg not in known:
                 self._refuse_keyword(name, keyword.arg, node)
             keywords[keyword.arg] = keyword.value
         core_num = None
@@ -156,7 +156,8 @@ class Tasks(Calls):
         kinds = submit.type.types  # type: ignore[attr-defined]
         if len(names) != len(kinds) - 1 and not (type(result) is ast.Name and len(kinds) == 1):
             self.type_error(
-                f"pl.{kind}() unpacks {len(names)} result value(s) but kernel '{submit.op.name}' returns {len(kinds) - 1}",
+                f"pl.{kind}() unpacks {len(names)} result value(s) "
+                f"but kernel '{submit.op.name}' returns {len(kinds) - 1}",
                 node,
             )
         if len(kinds) == 1:
@@ -276,12 +277,18 @@ class Tasks(Calls):
     def _packed(self, entries: Sequence[Expr], node: ast.expr) -> Var:
         """Entries that are not all variables, packed into an array of ids before the launch."""
         span = self.span(node)
-        made = self.call_surface(NAMESPACES["array"]["create"], (len(entries), DataType.TASK_ID), {}, "pl.array.create", node)
+        made = self.call_surface(
+            NAMESPACES["array"]["create"], (len(entries), DataType.TASK_ID), {}, "pl.array.create", node
+        )
         buffer = Var("_submit_deps_buf", made.type, span)
         self.emit(AssignStmt(buffer, made, span))
         for i, entry in enumerate(entries):
             updated = self.call_surface(
-                NAMESPACES["array"]["update_element"], (buffer, index_const(i), entry), {}, "pl.array.update_element", node
+                NAMESPACES["array"]["update_element"],
+                (buffer, index_const(i), entry),
+                {},
+                "pl.array.update_element",
+                node,
             )
             self.emit(AssignStmt(buffer, updated, span))
         return buffer

@@ -7,7 +7,17 @@ from typing import Any
 from ..arith.prove import prove_eq
 from ..ir.dtype import DataType
 from ..ir.expr import ConstFloat, ConstInt, Expr
-from ..ir.type import ArrayType, ScalarType, ShapedType, TensorType, TileType, TupleType, Type, UnknownType, extent_equal
+from ..ir.type import (
+    ArrayType,
+    ScalarType,
+    ShapedType,
+    TensorType,
+    TileType,
+    TupleType,
+    Type,
+    UnknownType,
+    extent_equal,
+)
 
 
 def kind_name(kind: Type) -> str:
@@ -30,7 +40,9 @@ def same_up_to_proof(a: Type, b: Type) -> bool:
         if not _extents_agree(a.valid_extents, b.valid_extents):
             # A valid region may change along a loop; what stays the same is the allocation.
             return isinstance(a, (TileType, TensorType))
-        return not isinstance(a, TileType) or a.memory_space is b.memory_space or None in (a.memory_space, b.memory_space)  # type: ignore[attr-defined]
+        return (
+            not isinstance(a, TileType) or a.memory_space is b.memory_space or None in (a.memory_space, b.memory_space)
+        )  # type: ignore[attr-defined]
     if isinstance(a, TupleType) and isinstance(b, TupleType):
         return len(a.types) == len(b.types) and all(map(same_up_to_proof, a.types, b.types))
     return bool(a == b)
@@ -66,7 +78,9 @@ def mismatch(want: Type, have: Type, value: Expr | None = None) -> str | None:
             return f"has dtype {want.dtype} but expression has dtype {have.dtype}"
         return None
     if isinstance(want, ShapedType) and isinstance(have, ShapedType):
-        if want.dtype is not have.dtype and not (isinstance(want, ArrayType) and _dtypes_agree(want.dtype, have.dtype, None)):
+        if want.dtype is not have.dtype and not (
+            isinstance(want, ArrayType) and _dtypes_agree(want.dtype, have.dtype, None)
+        ):
             return f"has dtype {want.dtype} but expression has dtype {have.dtype}"
         if len(want.shape) != len(have.shape):
             return f"has rank {len(want.shape)} but expression has rank {len(have.shape)}"

@@ -28,7 +28,9 @@ class ViewAnnotations(ParserBase):
                 return self._tensor_view_call(node)
         if type(node) is ast.Name and node.id in TensorLayout.__members__:
             return self._bare_layout(TensorLayout[node.id], node)
-        value = self.closure.evaluate(node) if dotted(node) is None else self.closure.attribute_chain(dotted(node) or ())
+        value = (
+            self.closure.evaluate(node) if dotted(node) is None else self.closure.attribute_chain(dotted(node) or ())
+        )
         if isinstance(value, TensorView):
             return value
         layout = value if isinstance(value, TensorLayout) else self._layout_member(node)
@@ -64,7 +66,9 @@ class ViewAnnotations(ParserBase):
                 values[name] = self._member(value, TensorLayout, "layout")
             else:
                 values[name] = self._member(value, PadValue, "PadValue")
-        return TensorView(values.get("stride"), values["layout"], values.get("valid_shape"), values.get("pad", PadValue.null))
+        return TensorView(
+            values.get("stride"), values["layout"], values.get("valid_shape"), values.get("pad", PadValue.null)
+        )
 
     def tile_view(self, node: ast.Call, shape: Sequence[Any], space: MemorySpace | None) -> TileView:
         """A tile view; omitted fields take the implicit view of shape and space."""
@@ -92,9 +96,9 @@ class ViewAnnotations(ParserBase):
     def _view_fields(self, node: ast.Call, what: str, known: Sequence[str]) -> dict[str, ast.expr]:
         if node.args:
             self.type_error(f"pl.{what}(...) does not accept positional arguments", node.args[0])
-        fields = {}
+        fields: dict[str, ast.expr] = {}
         for keyword in node.keywords:
-            if keyword.arg not in known:
+            if keyword.arg is None or keyword.arg not in known:
                 self.type_error(f"Unknown {what} keyword argument: {keyword.arg}", node, f"Valid: {', '.join(known)}")
             fields[keyword.arg] = keyword.value
         return fields
@@ -136,9 +140,7 @@ class ViewAnnotations(ParserBase):
             value = self.closure.attribute_chain(parts)
             if isinstance(value, enum):
                 return value
-        self.type_error(
-            f"Unknown {what} value: {ast.unparse(node)}", node, f"Valid: {', '.join(enum.__members__)}"
-        )
+        self.type_error(f"Unknown {what} value: {ast.unparse(node)}", node, f"Valid: {', '.join(enum.__members__)}")
 
     def expr(self, node: ast.expr) -> Expr:
         raise NotImplementedError  # the expression part of the parser, mixed in behind this class

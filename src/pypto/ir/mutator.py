@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import expr as x
 from . import stmt as s
@@ -30,6 +30,7 @@ class IRMutator(Traversal):
     # Whether a subclass may change constants, and so types that hold no other expression.
     _changes_constants: ClassVar[bool]
 
+    # What variables are replaced by from here on. Subclasses may enter pairs, for instance where they define anew.
     _remap: dict[Any, Any]
     _retyping: set[Any]
 
@@ -44,6 +45,14 @@ class IRMutator(Traversal):
         overridden = [c for c in NODE_CLASSES if cls._dispatch[c] is not default[c]]
         cls._visits_expressions = any(issubclass(c, Expr) for c in overridden)
         cls._changes_constants = any(c in CONSTANTS for c in overridden)
+
+    if TYPE_CHECKING:
+
+        def _default_expr(self, op: Any) -> Expr: ...
+        def _default_stmt(self, op: Any) -> Stmt: ...
+
+    else:
+        _default_expr = _default_stmt = Traversal._default
 
     # --- what the generated code calls ---
 
@@ -100,41 +109,41 @@ class IRMutator(Traversal):
     # --- expressions ---
 
     def visit_var(self, op: x.Var) -> Expr:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_expr(op)
 
     def visit_iter_arg(self, op: x.IterArg) -> Expr:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_expr(op)
 
     def visit_mem_ref(self, op: x.MemRef) -> Expr:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_expr(op)
 
     def visit_window_buffer(self, op: x.WindowBuffer) -> Expr:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_expr(op)
 
     def visit_const_int(self, op: x.ConstInt) -> Expr:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_expr(op)
 
     def visit_const_float(self, op: x.ConstFloat) -> Expr:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_expr(op)
 
     def visit_const_bool(self, op: x.ConstBool) -> Expr:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_expr(op)
 
     def visit_call(self, op: x.Call) -> Expr:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_expr(op)
 
     def visit_submit(self, op: x.Submit) -> Expr:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_expr(op)
 
     def visit_make_tuple(self, op: x.MakeTuple) -> Expr:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_expr(op)
 
     def visit_tuple_get_item_expr(self, op: x.TupleGetItemExpr) -> Expr:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_expr(op)
 
     def visit_binary_expr(self, op: x.BinaryExpr) -> Expr:
         """What the methods of two-operand operators call unless overridden."""
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_expr(op)
 
     def visit_add(self, op: x.Add) -> Expr:
         return self.visit_binary_expr(op)
@@ -207,7 +216,7 @@ class IRMutator(Traversal):
 
     def visit_unary_expr(self, op: x.UnaryExpr) -> Expr:
         """What the methods of one-operand operators call unless overridden."""
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_expr(op)
 
     def visit_abs(self, op: x.Abs) -> Expr:
         return self.visit_unary_expr(op)
@@ -227,55 +236,55 @@ class IRMutator(Traversal):
     # --- statements ---
 
     def visit_assign_stmt(self, op: s.AssignStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_if_stmt(self, op: s.IfStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_yield_stmt(self, op: s.YieldStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_return_stmt(self, op: s.ReturnStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_for_stmt(self, op: s.ForStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_while_stmt(self, op: s.WhileStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_seq_stmts(self, op: s.SeqStmts) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_eval_stmt(self, op: s.EvalStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_break_stmt(self, op: s.BreakStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_continue_stmt(self, op: s.ContinueStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_inline_stmt(self, op: s.InlineStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_in_core_scope_stmt(self, op: s.InCoreScopeStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_cluster_scope_stmt(self, op: s.ClusterScopeStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_hierarchy_scope_stmt(self, op: s.HierarchyScopeStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_spmd_scope_stmt(self, op: s.SpmdScopeStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_split_aiv_scope_stmt(self, op: s.SplitAivScopeStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_runtime_scope_stmt(self, op: s.RuntimeScopeStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)
 
     def visit_comm_domain_scope_stmt(self, op: s.CommDomainScopeStmt) -> Stmt:
-        return self._default(op)  # type: ignore[no-any-return]
+        return self._default_stmt(op)

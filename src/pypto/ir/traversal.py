@@ -60,12 +60,19 @@ NODE_FIELDS: dict[type[IRNode], tuple[FieldInfo, ...]] = {
 _CHILD_KINDS = (Kind.NODE, Kind.OPTIONAL, Kind.LIST, Kind.ATTRS)
 
 
-def child_fields(cls: type[IRNode]) -> tuple[FieldInfo, ...]:
-    """The fields that hold nodes, definitions before uses: scopes give their own expressions, attrs, then the body."""
+def _child_fields(cls: type[IRNode]) -> tuple[FieldInfo, ...]:
     fields = [info for info in NODE_FIELDS[cls] if info.kind in _CHILD_KINDS]
     if issubclass(cls, ScopeStmt):
         fields.sort(key=lambda info: 2 if info.name == "body" else int(info.kind is Kind.ATTRS))
     return tuple(fields)
+
+
+_CHILD_FIELDS: dict[type, tuple[FieldInfo, ...]] = {cls: _child_fields(cls) for cls in NODE_CLASSES}
+
+
+def child_fields(cls: type[IRNode]) -> tuple[FieldInfo, ...]:
+    """The fields that hold nodes, definitions before uses: scopes give their own expressions, attrs, then the body."""
+    return _CHILD_FIELDS[cls]
 
 
 def reading_order(cls: type[IRNode]) -> tuple[FieldInfo, ...]:
@@ -95,13 +102,17 @@ def field_class_name(cls: type, name: str) -> str:
     return field_annotation(cls, name).removesuffix(" | None").removeprefix("FrozenList[").removesuffix("]")
 
 
+_CARRIED: dict[type, tuple[str, ...]] = {
+    cls: tuple(
+        info.name for info in table if info.role is Role.DEFINITION and field_class_name(cls, info.name) == "IterArg"
+    )
+    for cls, table in NODE_FIELDS.items()
+}
+
+
 def carried_fields(cls: type[IRNode]) -> tuple[str, ...]:
     """The fields that define iter_args."""
-    return tuple(
-        info.name
-        for info in NODE_FIELDS[cls]
-        if info.role is Role.DEFINITION and field_class_name(cls, info.name) == "IterArg"
-    )
+    return _CARRIED[cls]
 
 
 # --- children, pushed on a stack --------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Mapping
+from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..diag.parser_errors import ParserSyntaxError
 from ..frontend.closure import MISSING, dotted
 from ..frontend.entry import find_definition
 from ..frontend.source import Source, source_of
-from ..language.typing import DynVar
+from ..ir.dtype import DataType
 from .cache import scalar_key
 
 Chain = tuple[str, ...]
@@ -236,6 +237,24 @@ def is_language(value: Any) -> bool:
     )
 
 
+class Same:
+    """A key that equals only a key of the same object, which it keeps alive."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Same and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value) >> 4
+
+    def __repr__(self) -> str:
+        return getattr(self.value, "__name__", None) or type(self.value).__name__
+
+
 def frozen(value: Any) -> Any:
     """A hashable stand-in for an outside value: numbers, text and containers by value, other objects by identity.
 
@@ -245,7 +264,7 @@ def frozen(value: Any) -> Any:
     kind = type(value)
     if kind in (int, float, bool):
         return scalar_key(value)
-    if kind is str or value is None or value is MISSING:
+    if kind is str or value is None or value is MISSING or kind is DataType:
         return value
     if kind in (list, tuple):
         return (kind, *map(frozen, value))
@@ -253,15 +272,13 @@ def frozen(value: Any) -> Any:
         return (dict, *((frozen(k), frozen(v)) for k, v in value.items()))
     if kind is MethodType:
         return (kind, id(value.__self__), id(value.__func__))
-    if isinstance(value, _IDENTITY) or hasattr(value, "__pypto_helper__") or isinstance(value, DynVar):
+    if isinstance(value, _IDENTITY) or kind.__module__.startswith("pypto") and not isinstance(value, Enum):
+        return Same(value)
+    if isinstance(value, Enum):
         return value
-    if kind.__module__.startswith("pypto"):
-        return (kind, id(value)) if kind.__hash__ is None else value
-    if hasattr(value, "dtype") and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         return (kind, scalar_key(value.item()))
-    if hasattr(kind, "__members__"):
-        return value
     return kind
 
 
-__all__ = ["CallSite", "Chain", "Namespace", "Scan", "dynamic_name", "frozen", "is_language"]
+__all__ = ["CallSite", "Chain", "Namespace", "Same", "Scan", "dynamic_name", "frozen", "is_language"]

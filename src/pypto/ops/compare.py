@@ -140,9 +140,11 @@ def _sels_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
     if scalar is not wanted:
         raise ValueError(f"{name} requires scalar dtype {wanted} for data of dtype {src.dtype}, but got {scalar}")
     have, valid = mask.valid_extents, src.valid_extents
-    if not provably(valid[0], have[0]):
+    # A valid extent never exceeds its dimension, so covering the dimension is enough.
+    if not (provably(valid[0], have[0]) or provably(src.shape[0], have[0])):
         raise ValueError(f"{name} requires the mask carrier rows to provably cover the valid rows of src")
-    if not provably(ceil_div(valid[1], 8), multiply(have[1], index_const(mask.dtype.get_byte()))):
+    row_bytes_held = multiply(have[1], index_const(mask.dtype.get_byte()))
+    if not any(provably(ceil_div(extent, 8), row_bytes_held) for extent in (valid[1], src.shape[1])):
         raise ValueError(
             f"{name} requires each mask carrier row to provably hold ceil(valid columns / 8) bytes for src"
         )

@@ -8,6 +8,7 @@ from typing import Any
 from .._lazy import np
 from ..ir.enums import CoreType, MemorySpace
 from ..ir.expr import Expr
+from ..ir.extents import extent_equal
 from ..ir.node import FrozenList
 from ..ir.type import Type
 from .definition import InferRule, Operand, Reference
@@ -45,6 +46,11 @@ def _spread(shape: Sequence[Expr], kind: Any) -> list[Expr]:
     return result
 
 
+def _within(inner: Sequence[Expr], outer: Sequence[Expr], shape: Sequence[Expr]) -> bool:
+    """Whether one region provably lies in another; no region exceeds the shape."""
+    return all(extent_equal(n, whole) or provably(m, n) for m, n, whole in zip(inner, outer, shape, strict=True))
+
+
 def partial_valid(name: str, shape: Sequence[Expr], a: Any, b: Any) -> Sequence[Expr]:
     """The valid region of a partial op: the larger of the operands' regions.
 
@@ -52,9 +58,9 @@ def partial_valid(name: str, shape: Sequence[Expr], a: Any, b: Any) -> Sequence[
     provably cross are refused; otherwise only the first operand's region is sure to be defined.
     """
     first, second = _spread(shape, a), _spread(shape, b)
-    if all(map(provably, second, first)):
+    if _within(second, first, shape):
         return first
-    if all(map(provably, first, second)):
+    if _within(first, second, shape):
         return second
     differing = [i for i, (m, n) in enumerate(zip(first, second, strict=True)) if not same_extent(m, n)]
     if len(differing) == 1:

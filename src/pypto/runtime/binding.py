@@ -171,9 +171,8 @@ def _checked_view(info: ParamInfo, value: Any) -> Any:
         if hasattr(value, "__dlpack_device__") and not isinstance(value, type):
             host_view(value, info.name, False)  # says which device it is on
         raise TypeError(
-            f"Parameter '{info.name}' is a tensor; got {type(value).__name__}. Pass an array (NumPy, torch) "
-            "or a DeviceTensor (worker-resident). "
-            "Pass a torch.Tensor (host) or DeviceTensor (worker-resident)."
+            f"Parameter '{info.name}' is a tensor; got {type(value).__name__}. Pass a torch.Tensor (host) or "
+            "DeviceTensor (worker-resident). NumPy arrays are taken as well."
         )
     written = info.direction is not ParamDirection.In
     view = host_view(value, info.name, written)
@@ -235,22 +234,26 @@ def _buffers(
     infos: Sequence[ParamInfo], views: Mapping[int, Any], back: list[Any], allow_overlap: bool
 ) -> dict[int, ArrayValue]:
     """Each array in a buffer. Arguments that share memory share a buffer, so that tasks on them are ordered."""
-    shared = _overlapping(infos, views, allow_overlap)
-    made: dict[int, ArrayValue] = {}
+    # The same array given twice is one value; ``written`` says whether any of the parameters is.
+    first_of: dict[Any, int] = {}
+    same_as: dict[int, int] = {}
+    written: dict[int, bool] = {}
     for i, view in views.items():
-        first = shared.get(i)
-        if first is not None and first in made and _same_view(views[first], view):
-            made[i] = made[first]
-            continue
-        data = view
+        key = (view.__array_interface__["data"][0], view.shape, view.strides, view.dtype)
+        first = same_as[i] = first_of.setdefault(key, i)
+        written[first] = written.get(first, False) or infos[i].direction is not ParamDirection.In
+    groups = _overlaps(infos, {i: views[i] for i in written}, written, allow_overlap)
+    made: dict[int, ArrayValue] = {}
+    for i in written:
+        view = data = views[i]
         if not (view.flags.c_contiguous and view.flags.aligned):
             data = np.array(view, order="C", copy=True)
-            if infos[i].direction is not ParamDirection.In or first is not None:
+            if written[i]:
                 back.append((view, data))
         made[i] = ArrayValue(data, Buffer(data, infos[i].name, external=True))
-    if allow_overlap:
-        _merge_buffers(infos, views, made, shared)
-    return made
+    for members in groups:
+        _share_buffer(infos, views, made, members)
+    return {i: made[same_as[i]] for i in views}
 
 
 def _span(view: Any) -> tuple[int, int]:
@@ -266,32 +269,31 @@ def _span(view: Any) -> tuple[int, int]:
     return low, high + view.itemsize
 
 
-def _overlapping(infos: Sequence[ParamInfo], views: Mapping[int, Any], allow_overlap: bool) -> dict[int, int]:
-    """Argument -> an earlier argument that it shares memory with, where one of the two is written."""
-    spans = [(*_span(view), i) for i, view in views.items()]
-    spans.sort()
-    shared: dict[int, int] = {}
+def _overlaps(
+    infos: Sequence[ParamInfo], views: Mapping[int, Any], written: Mapping[int, bool], allow_overlap: bool
+) -> list[list[int]]:
+    """Groups of different arrays that share memory, where at least one is written; an error unless allowed."""
+    spans = sorted((*_span(view), i) for i, view in views.items())
+    group: dict[int, list[int]] = {}
     for k, (_, high, i) in enumerate(spans):
         for low, _, j in spans[k + 1 :]:
             if low >= high:
                 break
-            first, second = min(i, j), max(i, j)
-            written = [infos[n].name for n in (first, second) if infos[n].direction is not ParamDirection.In]
-            if not written or not _share(views[first], views[second]):
+            if not (written[i] or written[j]) or not _share(views[i], views[j]):
                 continue
-            same = _same_view(views[first], views[second])
-            if not same and not allow_overlap:
+            first, second = min(i, j), max(i, j)
+            which = f"parameters '{infos[first].name}' and '{infos[second].name}' overlap in memory"
+            if not allow_overlap:
+                name = infos[first if written[first] else second].name
                 raise ValueError(
-                    f"parameters '{infos[first].name}' and '{infos[second].name}' overlap in memory and "
-                    f"'{written[0]}' is written. Pass separate arrays, or RunConfig(allow_overlap=True)"
+                    f"{which} and '{name}' is written. Pass separate arrays, or RunConfig(allow_overlap=True)"
                 )
-            if not same and not (views[first].flags.c_contiguous and views[second].flags.c_contiguous):
-                raise ValueError(
-                    f"parameters '{infos[first].name}' and '{infos[second].name}' overlap in memory and are not both "
-                    "contiguous: such an overlap can't be kept"
-                )
-            shared.setdefault(second, first)
-    return shared
+            if not (views[i].flags.c_contiguous and views[j].flags.c_contiguous):
+                raise ValueError(f"{which} and are not both contiguous: such an overlap can't be kept")
+            joined = [*group.get(i, [i]), *(m for m in group.get(j, [j]) if m not in group.get(i, [i]))]
+            for member in joined:
+                group[member] = joined
+    return list({id(members): members for members in group.values()}.values())
 
 
 def _share(a: Any, b: Any) -> bool:
@@ -301,28 +303,20 @@ def _share(a: Any, b: Any) -> bool:
         return True  # not decided in reasonable time: they may
 
 
-def _merge_buffers(
-    infos: Sequence[ParamInfo], views: Mapping[int, Any], made: dict[int, ArrayValue], shared: Mapping[int, int]
+def _share_buffer(
+    infos: Sequence[ParamInfo], views: Mapping[int, Any], made: dict[int, ArrayValue], members: Sequence[int]
 ) -> None:
-    """Put arguments that overlap in part into one buffer that spans them."""
-    groups: dict[int, list[int]] = {}
-    for second, first in shared.items():
-        while first in shared:
-            first = shared[first]
-        groups.setdefault(first, [first]).append(second)
-    for members in groups.values():
-        if all(made[m].buffer is made[members[0]].buffer for m in members):
-            continue
-        spans = [_span(views[m]) for m in members]
-        low, high = min(s[0] for s in spans), max(s[1] for s in spans)
-        size = views[members[0]].itemsize
-        even = all(views[m].itemsize == size and (_span(views[m])[0] - low) % size == 0 for m in members)
-        # The caller's arrays keep this memory alive for the length of the call.
-        raw = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)
-        base = raw.view(views[members[0]].dtype) if even else raw
-        buffer = Buffer(base, infos[members[0]].name, external=True)
-        for m in members:
-            made[m] = ArrayValue(views[m], buffer)
+    """Put arrays that overlap in part into one buffer that spans them."""
+    spans = [_span(views[m]) for m in members]
+    low, high = min(s[0] for s in spans), max(s[1] for s in spans)
+    size = views[members[0]].itemsize
+    even = all(views[m].itemsize == size and (_span(views[m])[0] - low) % size == 0 for m in members)
+    # The caller's arrays keep this memory alive for the length of the call.
+    raw = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)
+    base = raw.view(views[members[0]].dtype) if even else raw
+    buffer = Buffer(base, infos[members[0]].name, external=True)
+    for m in members:
+        made[m] = ArrayValue(views[m], buffer)
 
 
 __all__ = ["OMITTED", "BoundCall", "bind_call", "place_arguments"]

@@ -191,9 +191,7 @@ class TaskGraph:
 
     def _step(self, among: set[Task] | None = None) -> None:
         ready = [
-            t
-            for t in self.pending
-            if (among is None or t in among) and all(producer.done for producer in t.edges)
+            t for t in self.pending if (among is None or t in among) and all(producer.done for producer in t.edges)
         ]
         if not ready:
             raise RuntimeError("no task can run: the dependencies form a cycle")

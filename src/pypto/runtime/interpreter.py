@@ -130,7 +130,14 @@ class Interpreter:
         return frame.result
 
     def run_kernel(
-        self, function: Function, args: Sequence[Any], block: int, blocks: int, task: str, pipes: Any = None, lane: int = 0
+        self,
+        function: Function,
+        args: Sequence[Any],
+        block: int,
+        blocks: int,
+        task: str,
+        pipes: Any = None,
+        lane: int = 0,
     ) -> list[Any]:
         """Run one block of a kernel."""
         ctx = EvalContext()
@@ -158,9 +165,7 @@ class Interpreter:
             env[param] = value
         return env
 
-    def _bind_extents(
-        self, function: Function, param: Var, kind: TensorType, value: Any, env: dict[Var, Any]
-    ) -> None:
+    def _bind_extents(self, function: Function, param: Var, kind: TensorType, value: Any, env: dict[Var, Any]) -> None:
         if not isinstance(value, ArrayValue):
             raise ProgramError(f"argument '{param.name_hint}' of '{function.name}' is not a tensor", function.span)
         shape = value.shape

@@ -67,7 +67,9 @@ def entry_function(program: Program, name: str | None = None) -> Function:
     if name is not None:
         found = program.get_function(name)
         if found is None:
-            raise KeyError(f"No function '{name}' in the program. Available: {[f.name for f in program.functions.values()]}")
+            raise KeyError(
+                f"No function '{name}' in the program. Available: {[f.name for f in program.functions.values()]}"
+            )
         return found
     candidates = orchestrations(program)
     if not candidates:
@@ -100,9 +102,7 @@ def _called(program: Program) -> set[str]:
 def is_distributed(program: Program) -> bool:
     """Whether a function of the program runs above the chip."""
     host = level_to_linqu_level(Level.HOST)
-    return any(
-        f.level is not None and level_to_linqu_level(f.level) >= host for f in program.functions.values()
-    )
+    return any(f.level is not None and level_to_linqu_level(f.level) >= host for f in program.functions.values())
 
 
 __all__ = ["ParamInfo", "entry_function", "extract_param_infos", "is_distributed", "orchestrations", "param_infos"]
