@@ -154,6 +154,10 @@ def test_a_shared_variable_stands_for_itself() -> None:
         assert not structural_equal(MakeTuple([x, shared], U), MakeTuple([y, shared], U), True)
         assert not structural_equal(MakeTuple([shared, y], U), MakeTuple([shared, x], U), True)
         assert not structural_equal(MakeTuple([y, shared], U), MakeTuple([x, shared], U), True)
+        # The same with the shared object further down, where the comparison comes after it has paired x and y.
+        late = [seq(EvalStmt(v, U), EvalStmt(MakeTuple([shared], U), U)) for v in (x, y)]
+        assert not structural_equal(late[0], late[1], True)
+        assert structural_equal(seq(EvalStmt(z, U), late[0]), seq(EvalStmt(y, U), late[0]), True)
     body = EvalStmt(x, U)
     assert not structural_equal(
         Function("f", [x], [], body, U), Function("f", [y], [], body, U)

@@ -316,6 +316,26 @@ def test_statement_mutators_do_not_go_into_expressions_needlessly() -> None:
     assert new[1].expr is new[0].var
 
 
+def test_a_use_of_an_iter_arg_is_never_taken_for_its_definition() -> None:
+    x, y = var("x"), var("y")
+    carried = IterArg("c", INDEX, x, U)
+
+    class Late(IRMutator):
+        """Starts to replace ``x`` inside the loop, when its definition has been passed."""
+
+        def visit_for_stmt(self, op: ForStmt) -> Stmt:
+            return super().visit_for_stmt(op)
+
+        def visit_break_stmt(self, op: BreakStmt) -> Stmt:
+            self._remap[x] = y
+            return op
+
+    body = SeqStmts([BreakStmt(U), EvalStmt(MakeTuple([carried, x], U), U)], U)
+    new: Any = Late().visit_stmt(ForStmt(var("i"), const(0), const(4), const(1), [carried], body, [var("r")], U))
+    use = new.body[1].expr
+    assert new.iter_args[0] is carried and use.elements[0] is carried and use.elements[1] is y
+
+
 @pytest.mark.parametrize("override", ["none", "visit_var", "visit_binary_expr", "visit_add", "visit_expr"])
 def test_deep_chain(override: str) -> None:
     x = var("x")

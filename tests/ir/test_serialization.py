@@ -158,6 +158,8 @@ def test_equal_trees_give_equal_bytes(twin_zoos: tuple[Program, Program]) -> Non
     shared = MakeTuple([Call(one, [x], U), Call(one, [x], U)], U)
     apart = MakeTuple([Call(GlobalVar("k"), [x], U), Call(GlobalVar("k"), [x], U)], U)
     assert serialize(shared) == serialize(apart)
+    new = deserialize(serialize(apart))
+    assert new.elements[0].op is new.elements[1].op
 
 
 def test_same_bytes_in_every_process() -> None:

@@ -53,9 +53,8 @@ class ModularSet:
 
 
 def _normal(coeff: int, base: int) -> Residue:
-    """Positive coefficient, base reduced; everything on overflow."""
-    if coeff < 0:
-        coeff, base = -coeff, -base
+    """Positive coefficient (its sign means nothing: k may be negative), base reduced; everything on overflow."""
+    coeff = abs(coeff)
     if coeff:
         base %= coeff
     return (coeff, base) if fits_int64(coeff) and fits_int64(base) else EVERYTHING

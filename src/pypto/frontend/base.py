@@ -65,7 +65,7 @@ class ParserBase:
         self.binding_counts: dict[Var, int] = {}
         self.return_values: list[tuple[list[Expr], Span]] = []
         self.rebind_counts: dict[str, int] = {}
-        self.current: ast.AST | None = None
+        self.valueless: dict[Expr, str] = {}  # what calls of inline functions without a result give, by identity
 
     # --- spans and errors ---------------------------------------------------------------------------------------------
 

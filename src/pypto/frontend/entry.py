@@ -122,7 +122,8 @@ def normalize_function_attrs(attrs: Any) -> dict[str, Any]:
         for item in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(item, Expr) and any(isinstance(n, Var) for n in walk(item)):
                 raise ParserSyntaxError(
-                    f"@pl.function(attrs=...): value of '{key}' references a variable, which a function attr cannot carry"
+                    f"@pl.function(attrs=...): value of '{key}' references a variable, "
+                    "which a function attr cannot carry"
                 )
         try:
             result[key] = normalize_attr(key, value)

@@ -100,16 +100,7 @@ def expand(parser: Any, function: InlineFunction, node: ast.Call) -> Expr:
             parser.rename_rebinds,
         ) = saved
     if frame.value is None:
-        return NoValue(name, parser.span(node))
+        nothing = MakeTuple([], parser.span(node))
+        parser.valueless[nothing] = name  # legal as a statement only
+        return nothing
     return frame.value
-
-
-class NoValue(MakeTuple):
-    """What a call of an inline function without a value return gives: legal as a statement only."""
-
-    __slots__ = ("function_name",)
-    function_name: str
-
-    def __init__(self, name: str, span: Span) -> None:
-        super().__init__([], span)
-        object.__setattr__(self, "function_name", name)

@@ -18,8 +18,7 @@ SourceMap = Mapping[int, tuple[str, int, int]]
 class Source:
     """Source text with the offsets that turn positions of its (dedented) syntax tree into positions in the file.
 
-    ``line_offset`` is the number of lines before the text, ``col_offset`` the indentation stripped from it (0 for a whole
-    file).
+    ``line_offset``: lines before the text; ``col_offset``: indentation stripped from it (both 0 for a whole file).
     ``source_map`` maps a line of the text to ``(file, line, column0)`` of what it was generated from.
     """
 

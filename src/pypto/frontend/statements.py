@@ -23,7 +23,6 @@ from ..ir.type import (
 )
 from .closure import BINARY, MISSING, dotted
 from .errors import InvalidOperationError, ParserError, ParserTypeError, UnsupportedFeatureError
-from .inline import NoValue
 from .tasks import Tasks
 from .typecheck import kind_name, mismatch
 
@@ -83,8 +82,8 @@ class Statements(Tasks):
     def value_of(self, node: ast.expr) -> Expr:
         """An expression whose value is kept."""
         value = self.expr(node)
-        if isinstance(value, NoValue):
-            self.type_error(f"Inline function '{value.function_name}' has no return value", node)
+        if value in self.valueless:
+            self.type_error(f"Inline function '{self.valueless[value]}' has no return value", node)
         return value
 
     def stmt_ann_assign(self, node: ast.AnnAssign) -> None:
@@ -245,7 +244,7 @@ class Statements(Tasks):
                 directive(self, value)
                 return
         result = self.expr(value)
-        if not isinstance(result, NoValue):
+        if result not in self.valueless:
             self.emit(EvalStmt(result, self.span(node)))
 
     def stmt_return(self, node: ast.Return) -> None:

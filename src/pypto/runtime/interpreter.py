@@ -24,7 +24,7 @@ from ..ops.numpy_types import numpy_dtype
 from ..ops.values import ArrayValue, Buffer, EvalContext, empty
 from .errors import ProgramError
 from .graph import INVALID_TASK, Tag, Task, TaskGraph
-from .mixed import run_together, uses_pipes
+from .mixed import run_lanes, run_together, uses_pipes
 from .scalars import BINARY, UNARY, normalize, round_float, wrap
 from .scope_tasks import ScopeSummary, summarize
 
@@ -59,6 +59,15 @@ class Frame:
         self.yielded: list[Any] | None = None
         self.result: list[Any] = []
         self.task = ""
+
+    def lane(self, index: int, pipes: Any) -> Frame:
+        """A copy for one vector lane of a split region."""
+        ctx = EvalContext()
+        ctx.block_idx, ctx.block_num = self.ctx.block_idx, self.ctx.block_num
+        ctx.lane, ctx.pipes = index, pipes
+        made = Frame(self.function, dict(self.env), self.in_kernel, ctx)
+        made.task = self.task
+        return made
 
 
 Hook = Callable[[Frame, st.Stmt], None]
@@ -333,6 +342,9 @@ class Interpreter:
 
     def _transparent_scope(self, stmt: st.ScopeStmt, frame: Frame) -> Any:
         return self.exec(stmt.body, frame)
+
+    def _split_aiv(self, stmt: st.SplitAivScopeStmt, frame: Frame) -> Any:
+        return run_lanes(self, stmt, frame)
 
     def _incore_scope(self, stmt: st.InCoreScopeStmt, frame: Frame) -> Any:
         if frame.in_kernel:
@@ -721,6 +733,7 @@ _STATEMENTS: dict[type, Callable[[Interpreter, Any, Frame], Any]] = {
     st.ClusterScopeStmt: Interpreter._transparent_scope,
     st.HierarchyScopeStmt: Interpreter._transparent_scope,
     st.SpmdScopeStmt: Interpreter._spmd_scope,
+    st.SplitAivScopeStmt: Interpreter._split_aiv,
     st.RuntimeScopeStmt: Interpreter._runtime_scope,
     st.CommDomainScopeStmt: Interpreter._transparent_scope,
 }

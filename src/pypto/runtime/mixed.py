@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..ir import stmt as st
@@ -11,6 +11,7 @@ from ..ir.enums import FunctionType
 from ..ir.expr import Call, GlobalVar, Submit
 from ..ir.program import Function
 from ..ir.tree import walk
+from ..ops.pipe_set import PipeSet
 
 _PIPE_PREFIXES = ("tile.tpush_", "tile.tpop_")
 
@@ -32,30 +33,47 @@ def run_together(interpreter: Any, function: Function, frame: Any) -> list[Any]:
 
     A vector member runs once a lane where the group says so. The first error of any member is raised.
     """
-    from ..ops.pipe import PipeSet
-
-    pipes = PipeSet()
-    threads: list[threading.Thread] = []
-    failures: list[BaseException] = []
     stmts = list(function.body.stmts) if isinstance(function.body, st.SeqStmts) else [function.body]
+    members: list[tuple[st.Stmt, Any]] = []
     for stmt in stmts:
         call = _member_call(stmt)
-        if call is None:
-            _join(threads, failures)
-            interpreter.exec(stmt, frame)
+        if call is not None:
+            members.append((stmt, call))
             continue
-        callee = interpreter.functions[call.op.name]
-        args = [interpreter.eval(a, frame) for a in call.args]
-        lanes = _lanes(function, callee)
-        results: dict[int, Any] = {}
-        for lane in range(lanes):
-            threads.append(_start(interpreter, callee, args, frame, pipes, lane, results, failures))
-        if isinstance(stmt, st.AssignStmt):
-            _join(threads, failures)
-            values = results.get(0, [])
-            frame.env[stmt.var] = values[0] if len(values) == 1 else tuple(values)
-    _join(threads, failures)
+        _run_members(interpreter, function, members, frame)
+        members.clear()
+        interpreter.exec(stmt, frame)
+    _run_members(interpreter, function, members, frame)
     return list(frame.result)
+
+
+def _run_members(interpreter: Any, group: Function, members: list[tuple[st.Stmt, Any]], frame: Any) -> None:
+    plan = [(stmt, call, interpreter.functions[call.op.name]) for stmt, call in members]
+    lanes = [_lanes(group, callee) for _, _, callee in plan]
+    pipes = PipeSet(lanes=max(lanes, default=1), parties=sum(lanes))
+    jobs: list[Callable[[], None]] = []
+    results: list[dict[int, Any]] = []
+    for (_, call, callee), count in zip(plan, lanes, strict=True):
+        args = [interpreter.eval(a, frame) for a in call.args]
+        values: dict[int, Any] = {}
+        results.append(values)
+        jobs += [_member_job(interpreter, callee, args, frame, pipes, lane, values) for lane in range(count)]
+    run_jobs(jobs, pipes)
+    for (stmt, _, _), values in zip(plan, results, strict=True):
+        if isinstance(stmt, st.AssignStmt):
+            found = values.get(0, [])
+            frame.env[stmt.var] = found[0] if len(found) == 1 else tuple(found)
+
+
+def _member_job(
+    interpreter: Any, callee: Function, args: list[Any], frame: Any, pipes: PipeSet, lane: int, values: dict[int, Any]
+) -> Callable[[], None]:
+    def job() -> None:
+        values[lane] = interpreter.run_kernel(
+            callee, args, frame.ctx.block_idx, frame.ctx.block_num, frame.task, pipes, lane
+        )
+
+    return job
 
 
 def _lanes(group: Function, callee: Function) -> int:
@@ -68,33 +86,44 @@ def _member_call(stmt: st.Stmt) -> Any:
     return value if isinstance(value, Call) and isinstance(value.op, GlobalVar) else None
 
 
-def _start(
-    interpreter: Any,
-    callee: Function,
-    args: list[Any],
-    frame: Any,
-    pipes: Any,
-    lane: int,
-    results: dict[int, Any],
-    failures: list[BaseException],
-) -> threading.Thread:
-    def work() -> None:
+def run_jobs(jobs: Sequence[Callable[[], None]], pipes: PipeSet) -> None:
+    """Run jobs in threads of their own that meet in ``pipes``; raise the first error after all have ended."""
+    failures: list[BaseException] = []
+
+    def work(job: Callable[[], None]) -> None:
         try:
-            results[lane] = interpreter.run_kernel(
-                callee, args, frame.ctx.block_idx, frame.ctx.block_num, frame.task, pipes, lane
-            )
-        except BaseException as error:  # raised again in the thread that waits
+            job()
+        except BaseException as error:  # raised again below, in the thread that waits
             failures.append(error)
-            pipes.abort()
+            pipes.abort(str(error))
+        finally:
+            pipes.leave()
 
-    thread = threading.Thread(target=work, name=f"{callee.name}[{lane}]", daemon=True)
-    thread.start()
-    return thread
-
-
-def _join(threads: list[threading.Thread], failures: list[BaseException]) -> None:
+    threads = [threading.Thread(target=work, args=(job,), daemon=True) for job in jobs]
+    for thread in threads:
+        thread.start()
     for thread in threads:
         thread.join()
-    threads.clear()
     if failures:
         raise failures[0]
+
+
+def run_lanes(interpreter: Any, stmt: st.SplitAivScopeStmt, frame: Any) -> Any:
+    """Run a split region once for each vector lane, together: a gather joins what the lanes computed.
+
+    Names leak from lane 0; after a gather both lanes hold the same value.
+    """
+    pipes = PipeSet(lanes=stmt.count, parties=stmt.count)
+    frames = [frame.lane(i, pipes) for i in range(stmt.count)]
+    signals: list[Any] = [None] * stmt.count
+
+    def lane_job(lane: int) -> Callable[[], None]:
+        def job() -> None:
+            signals[lane] = interpreter.exec(stmt.body, frames[lane])
+
+        return job
+
+    run_jobs([lane_job(i) for i in range(stmt.count)], pipes)
+    frame.env.update(frames[0].env)
+    frame.result = frames[0].result
+    return signals[0]

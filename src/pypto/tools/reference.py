@@ -225,6 +225,11 @@ def _entry(definition: OpDef, written: list[str]) -> list[str]:
     return [*lines, *(f"* {key}: {text}" for key, text in facts.items() if text), ""]
 
 
+def _code(text: str) -> str:
+    """A code span, with a longer fence where the text has a backtick of its own."""
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
 def _escape(text: str) -> str:
     return text.replace("*", "\\*").replace("<", "&lt;")
 
@@ -320,7 +325,7 @@ def errors_page(entries: Iterable[CodeInfo] = ENTRIES) -> str:
                 "",
             ]
             if info.phrases:
-                lines += ["Messages with: " + ", ".join(f"`{phrase}`" for phrase in info.phrases) + ".", ""]
+                lines += ["Messages with: " + ", ".join(map(_code, info.phrases)) + ".", ""]
             lines += [f"**Fix.** {_escape(info.fix)}", ""]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -1,0 +1,639 @@
+"""The body parser of a specialisation: the language's parser, given what is known at this call.
+
+Shapes and element types of parameters are known, scalars that the call gave are constants, names of the surrounding
+code are values. A branch on such a constant is resolved, so that the dead side may be ill-typed.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..frontend.base import types_agree
+from ..frontend.closure import BINARY, MISSING, Closure, dotted
+from ..frontend.context import Signature
+from ..frontend.errors import ParserTypeError, UnsupportedFeatureError
+from ..frontend.function_parser import FunctionOptions, FunctionParser
+from ..frontend.inline import NoValue
+from ..frontend.typecheck import mismatch
+from ..ir.dtype import DataType
+from ..ir.enums import ParamDirection, TensorLayout
+from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, Var
+from ..ir.tree import walk
+from ..ir.type import ScalarType, ShapedType, TensorType, TileType, TupleType, Type, UnknownType
+from ..ops.surface import NAMESPACES
+from .graph import admits
+from .scan import dynamic_name
+
+if TYPE_CHECKING:
+    from .decorator import JITFunction
+    from .parameters import Parameter
+    from .specialize import Spec, Specializer
+
+_SHAPED = (TensorType, TileType)
+_BARE = ("Tensor", "DistributedTensor", "Tile", "Scalar", "Out", "InOut")
+_COMPARE: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+_UNARY: dict[type, Callable[[Any], Any]] = {
+    ast.Not: operator.not_,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+}
+_CALLABLE = (len, min, max, abs, sum, round, int, float, bool, isinstance)
+
+
+class JitClosure(Closure):
+    """The surrounding names of a specialised function, under what is constant in this specialisation."""
+
+    __slots__ = ("constants", "is_local")
+
+    def __init__(
+        self, globals_: Any, locals_: Any, constants: dict[str, Any], is_local: Callable[[str], bool]
+    ) -> None:
+        super().__init__(globals_, locals_)
+        self.constants = constants
+        self.is_local = is_local
+
+    def get(self, name: str) -> Any:
+        value = self.constants.get(name, MISSING)
+        if value is MISSING:
+            value = super().get(name)
+            # A name that the function assigns is never a constant of the surrounding code.
+            if value is not MISSING and self.is_local(name) and not callable(value):
+                return MISSING
+        return value
+
+
+class JitFunctionParser(FunctionParser):
+    """Parses one function for one set of parameter types and constants."""
+
+    allow_defaults = True
+
+    def __init__(
+        self,
+        function: JITFunction,
+        name: str,
+        specs: Sequence[Spec],
+        specializer: Specializer,
+        options: FunctionOptions,
+    ) -> None:
+        self.jit_function = function
+        self.specializer = specializer
+        self.scan = function._scan()
+        self.constants: dict[str, Any] = {}
+        namespace = function._namespace
+        closure = JitClosure(namespace.globals, namespace.local_values(), self.constants, self.scan.is_local)
+        super().__init__(self.scan.node, self.scan.source, closure, specializer.context, options)
+        self.jit_closure = closure
+        self.function_name = name
+        self.rename_rebinds = True
+        self.specs = {p.name: (p, s) for p, s in zip(function._parameters(), specs, strict=True)}
+        self.param_vars: dict[str, Var] = {}
+        self.anchors: dict[Var, tuple[Var, int]] = {}
+        self.definition_depths: dict[Var, int] = {}
+        self.partial_results: list[Type | None] = []
+
+    # --- signature ----------------------------------------------------------------------------------------------------
+
+    def _parameter(self, arg: ast.arg) -> None:
+        name = arg.arg
+        parameter, spec = self.specs[name]
+        direction = parameter.direction
+        kind = spec.type
+        if kind is None:
+            if arg.annotation is None:
+                self.type_error(
+                    f"Parameter '{name}' missing type annotation",
+                    arg,
+                    f"Write {name}: pl.Tensor, or {name}: pl.Scalar[pl.INDEX]",
+                )
+            kind, direction = self.parameter_type(arg.annotation)
+        view = getattr(kind, "tensor_view", None)
+        if view is not None and view.layout is TensorLayout.DN:
+            self._refuse_layout(arg)
+        if self.jit_function._func_type == "inline":
+            direction = ParamDirection.In  # spliced code has no parameters to write
+        if isinstance(kind, ScalarType):
+            direction = ParamDirection.In
+        var = Var(name, kind, self.span(arg))
+        self._params.append(var)
+        self._directions.append(direction)
+        self.param_vars[name] = var
+        if spec.value is not MISSING and name not in self.scan.nested_stores:
+            self.constants[name] = spec.value
+        else:
+            self.scopes.bind(name, var)
+        if isinstance(kind, TensorType):
+            for dim, extent in enumerate(kind.shape):
+                if type(extent) is Var:
+                    self.declared_symbols.add(extent)
+                    self.anchors.setdefault(extent, (var, dim))
+
+    def _refuse_layout(self, arg: ast.arg) -> None:
+        if arg.annotation is not None:
+            self.parameter_type(arg.annotation)  # the parser's own words, where the annotation names the layout
+        self.type_error(f"parameter '{arg.arg}': layout DN can't be a parameter's layout", arg)
+
+    def return_types(self, node: ast.expr | None) -> list[Type]:
+        """Declared results; an element without subscript (``pl.Tensor``) is left to inference."""
+        if node is None:
+            return []
+        node = self._unquote(node)
+        items = [node]
+        if type(node) is ast.Subscript and dotted(node.value) == ("tuple",):
+            items = list(node.slice.elts) if type(node.slice) is ast.Tuple else [node.slice]
+        bare = [(dotted(self._unquote(item)) or ("",))[-1] in _BARE for item in items]
+        if not any(bare):
+            return super().return_types(node)
+        if not all(bare):
+            self.partial_results = [
+                None if is_bare else self.annotation(item) for item, is_bare in zip(items, bare, strict=True)
+            ]
+        return []
+
+    def final_results(self, declared: list[Type]) -> list[Type]:
+        """The declared results, else the types of the first returned values."""
+        if declared or not self.return_values:
+            return declared
+        found = next(((values, span) for values, span in self.return_values if values), None)
+        if found is None:
+            return []
+        values, span = found
+        kinds: list[Type] = [value.type for value in values]
+        if len(kinds) == 1 and isinstance(kinds[0], TupleType):
+            kinds = list(kinds[0].types)
+        if self.partial_results:
+            if len(self.partial_results) != len(kinds):
+                raise ParserTypeError(
+                    f"return has {len(kinds)} value(s) but function '{self.function_name}' declares "
+                    f"{len(self.partial_results)}",
+                    span,
+                )
+            for i, (want, have) in enumerate(zip(self.partial_results, kinds, strict=True)):
+                problem = mismatch(want, have) if want is not None else None
+                if problem is not None:
+                    raise ParserTypeError(f"return value {i}: declared result {problem}", span, f"Declared: {want}")
+            kinds = [have if want is None else want for want, have in zip(self.partial_results, kinds, strict=True)]
+        if any(isinstance(k, UnknownType) or self._mentions_locals(k) for k in kinds):
+            return []
+        return kinds
+
+    def _mentions_locals(self, kind: Type) -> bool:
+        """Whether a type's extents name variables that a caller can't see."""
+        known = (*self.declared_symbols, *self._params)
+        extents = [*kind.shape, *kind.valid_extents] if isinstance(kind, _SHAPED) else []
+        return any(isinstance(e, Var) and not any(e is k for k in known) for extent in extents for e in walk(extent))
+
+    # --- names --------------------------------------------------------------------------------------------------------
+
+    def target_var(self, name: str, type_: Type, span: Any, node: Any) -> Var:
+        if self.closure is not self.jit_closure:  # in the expansion of an inline function, which has names of its own
+            return super().target_var(name, type_, span, node)
+        if name in self.constants:
+            del self.constants[name]
+            if name in self.param_vars:
+                self.scopes.tables[0][name] = self.param_vars[name]
+        found = self.scopes.lookup(name)
+        if type(found) is Var and not types_agree(found.type, type_):
+            # A name that leaked from an earlier loop or scope is a fresh one when it is written with another type.
+            if self.definition_depths.get(found, 0) > self.scopes.depth_of(name) < self.scopes.depth:
+                return self.new_var(name, type_, span)
+        return super().target_var(name, type_, span, node)
+
+    def new_var(self, name: str, type_: Type, span: Any) -> Var:
+        var = super().new_var(name, type_, span)
+        if len(self.scopes.tables) > 1:
+            self.definition_depths[var] = self.scopes.depth
+        return var
+
+    def dynamic_symbol(self, dynvar: Any, node: ast.expr) -> Expr:
+        """A read of a symbol is a read of the dimension that it is first declared for."""
+        symbol = self.context.dynamic_var(dynvar)
+        anchor = self.anchors.get(symbol)
+        if anchor is None:
+            self.type_error(
+                f"dynamic dimension '{dynvar.name}' is not a dimension of any parameter of '{self.function_name}'",
+                node,
+                f"Annotate a parameter with it, or call x.bind_dynamic(0, {dynvar.name})",
+            )
+        return self._dim_read(anchor[0], anchor[1], node)
+
+    def _dim_read(self, tensor: Expr, dim: int, node: ast.expr) -> Expr:
+        folded = self.fold_dim("pl.tensor.dim", [tensor, dim], {})
+        if folded is not None:
+            return folded
+        return self.call_surface(NAMESPACES["tensor"]["dim"], (tensor, dim), {}, "pl.tensor.dim", node)  # type: ignore[no-any-return]
+
+    # --- shapes and element types of values ---------------------------------------------------------------------------
+
+    def expr(self, node: ast.expr) -> Expr:
+        if type(node) in (ast.Attribute, ast.Subscript, ast.Call):
+            value = self.shape_read(node)
+            if value is not MISSING:
+                return self._as_value(value, node)
+        return super().expr(node)
+
+    def operand(self, node: ast.expr) -> Any:
+        if type(node) in (ast.Attribute, ast.Subscript, ast.Call):
+            value = self.shape_read(node)
+            if value is not MISSING:
+                return value if type(value) in (int, float, bool) else self._as_value(value, node)
+        return super().operand(node)
+
+    def _as_value(self, value: Any, node: ast.expr) -> Expr:
+        span = self.span(node)
+        if isinstance(value, Expr):
+            return value
+        if isinstance(value, tuple):
+            return MakeTuple([v if isinstance(v, Expr) else self.number(v, span) for v in value], span)
+        if isinstance(value, DataType):
+            self.type_error(
+                f"{ast.unparse(node)} is an element type: it can only stand where one is expected", node, "dtype=x.dtype"
+            )
+        return self.number(value, span)
+
+    def shape_read(self, node: ast.expr) -> Any:
+        """``x.shape``, ``x.shape[i]``, ``len(x.shape)``, ``x.ndim``, ``x.dtype`` of a DSL value; MISSING for the rest.
+
+        A static extent is an int, a dynamic one an expression.
+        """
+        kind = type(node)
+        if kind is ast.Attribute:
+            return self._attribute_read(node)  # type: ignore[arg-type]
+        if kind is ast.Subscript and type(node.value) is ast.Attribute and node.value.attr == "shape":  # type: ignore[attr-defined]
+            shape = self._attribute_read(node.value)  # type: ignore[attr-defined]
+            if shape is MISSING:
+                return MISSING
+            index = self._static_index(node.slice)  # type: ignore[attr-defined]
+            try:
+                return shape[index]
+            except IndexError:
+                self.type_error(f"{ast.unparse(node)}: the rank is {len(shape)}", node)
+        if kind is ast.Call and type(node.func) is ast.Name and node.func.id == "len" and len(node.args) == 1:  # type: ignore[attr-defined]
+            argument = node.args[0]  # type: ignore[attr-defined]
+            if type(argument) is ast.Attribute and argument.attr == "shape":
+                shape = self._attribute_read(argument)
+                return MISSING if shape is MISSING else len(shape)
+        return MISSING
+
+    def _attribute_read(self, node: ast.Attribute) -> Any:
+        if node.attr not in ("shape", "dtype", "ndim") or type(node.value) is not ast.Name:
+            return MISSING
+        value = self.scopes.lookup(node.value.id)
+        if not isinstance(value, Expr):
+            return MISSING
+        kind = value.type
+        if node.attr == "dtype" and isinstance(kind, (ShapedType, ScalarType)):
+            return kind.dtype
+        if not isinstance(kind, _SHAPED):
+            return MISSING
+        if node.attr == "ndim":
+            return len(kind.shape)
+        return tuple(self._extent_read(value, dim, extent, node) for dim, extent in enumerate(kind.shape))
+
+    def _extent_read(self, value: Expr, dim: int, extent: Expr, node: ast.expr) -> Any:
+        if type(extent) is ConstInt:
+            return extent.value
+        if isinstance(extent, Var) and extent in self.anchors:
+            if any(value is param for param in self._params):
+                return self._dim_read(value, dim, node)
+            return self._dim_read(*self.anchors[extent], node)
+        return extent
+
+    def _static_index(self, node: ast.expr) -> Any:
+        if type(node) is ast.Slice:
+            return slice(
+                *(None if p is None else self._static_index(p) for p in (node.lower, node.upper, node.step))
+            )
+        value = self.static_value(node)
+        if type(value) is not int:
+            self.type_error("an index into a shape must be known at compile time", node)
+        return value
+
+    def attribute_argument(self, node: ast.expr) -> Any:
+        value = self.shape_read(node)
+        if value is MISSING:
+            return super().attribute_argument(node)
+        return [self._as_value(v, node) for v in value] if isinstance(value, tuple) else value
+
+    def dtype(self, node: ast.expr) -> DataType:
+        if type(node) is ast.Attribute:
+            value = self.shape_read(node)
+            if isinstance(value, DataType):
+                return value
+        return super().dtype(node)
+
+    # --- what is known without running --------------------------------------------------------------------------------
+
+    def static_condition(self, node: ast.expr) -> bool | None:
+        value = self.static_value(node)
+        return None if value is MISSING else bool(value)
+
+    def static_value(self, node: ast.expr) -> Any:
+        """The Python value of an expression over constants, or MISSING when it depends on run time."""
+        try:
+            return self._static(node)
+        except _NotStatic:
+            return MISSING
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            self.type_error(f"Failed to evaluate expression: {error}", node)
+
+    def _static(self, node: ast.expr) -> Any:
+        kind = type(node)
+        if kind is ast.Constant:
+            return node.value  # type: ignore[attr-defined]
+        if kind is ast.Name:
+            if self.scopes.lookup(node.id) is not None:  # type: ignore[attr-defined]
+                raise _NotStatic
+            return _known(self.closure.get(node.id))  # type: ignore[attr-defined]
+        if kind in (ast.Attribute, ast.Subscript, ast.Call):
+            value = self.shape_read(node)
+            if value is not MISSING:
+                return _known(value)
+            return self._static_access(node)
+        if kind is ast.UnaryOp:
+            return _UNARY[type(node.op)](self._static(node.operand))  # type: ignore[attr-defined]
+        if kind is ast.BinOp and type(node.op) in BINARY:  # type: ignore[attr-defined]
+            return BINARY[type(node.op)](self._static(node.left), self._static(node.right))  # type: ignore[attr-defined]
+        if kind is ast.BoolOp:
+            return self._static_boolop(node)  # type: ignore[arg-type]
+        if kind is ast.Compare:
+            left = self._static(node.left)  # type: ignore[attr-defined]
+            for op, right_node in zip(node.ops, node.comparators, strict=True):  # type: ignore[attr-defined]
+                right = self._static(right_node)
+                if not _COMPARE[type(op)](left, right):
+                    return False
+                left = right
+            return True
+        if kind is ast.IfExp:
+            return self._static(node.body if self._static(node.test) else node.orelse)  # type: ignore[attr-defined]
+        if kind in (ast.Tuple, ast.List):
+            return (tuple if kind is ast.Tuple else list)(self._static(e) for e in node.elts)  # type: ignore[attr-defined]
+        raise _NotStatic
+
+    def _static_boolop(self, node: ast.BoolOp) -> Any:
+        """Python's ``and``/``or``; one operand may decide although the others are known at run time only."""
+        stop = type(node.op) is ast.Or
+        unknown = False
+        value: Any = not stop
+        for operand in node.values:
+            try:
+                value = self._static(operand)
+            except _NotStatic:
+                unknown = True
+                continue
+            if bool(value) is stop:
+                return value
+        if unknown:
+            raise _NotStatic
+        return value
+
+    def _static_access(self, node: ast.expr) -> Any:
+        if type(node) is ast.Attribute:
+            parts = dotted(node)
+            if parts is None or self.scopes.lookup(parts[0]) is not None:
+                raise _NotStatic
+            return _known(self.closure.attribute_chain(parts))
+        if type(node) is ast.Subscript:
+            index = node.slice
+            if type(index) is ast.Slice:
+                raise _NotStatic
+            return _known(self._static(node.value)[self._static(index)])
+        assert type(node) is ast.Call
+        function = self._static(node.func) if type(node.func) is ast.Name else None
+        if not any(function is known for known in _CALLABLE) or node.keywords:
+            raise _NotStatic
+        return _known(function(*[self._static(a) for a in node.args]))  # type: ignore[misc]
+
+    # --- statements ---------------------------------------------------------------------------------------------------
+
+    def stmt_assign(self, node: ast.Assign) -> None:
+        if len(node.targets) == 1:
+            target, value = node.targets[0], node.value
+            if type(target) is ast.Name:
+                name = dynamic_name(value)
+                if name is not None and target.id in self.scan.local_symbols:
+                    self.constants[target.id] = self.specializer.symbol(name)
+                    return
+                if self._fold_assignment(target, self.shape_read(value), node):
+                    return
+            elif type(target) in (ast.Tuple, ast.List) and self._unpack_shapes(target.elts, value, node):  # type: ignore[attr-defined]
+                return
+        super().stmt_assign(node)
+
+    def _unpack_shapes(self, targets: list[ast.expr], value: ast.expr, node: ast.Assign) -> bool:
+        """``R, C = x.shape`` and ``R, n = x.shape[0], len(y.shape)``."""
+        if not all(type(t) is ast.Name for t in targets):
+            return False
+        if type(value) in (ast.Tuple, ast.List):
+            items = [self.shape_read(e) for e in value.elts]  # type: ignore[attr-defined]
+            if not items or any(item is MISSING for item in items):
+                return False
+        else:
+            shape = self.shape_read(value)
+            if not isinstance(shape, tuple):
+                return False
+            items = list(shape)
+        if len(items) != len(targets):
+            self.type_error(f"cannot unpack {len(items)} values into {len(targets)} names", node)
+        for target, item in zip(targets, items, strict=True):
+            if not self._fold_assignment(target, item, node):
+                value_expr = self._as_value(item, value)
+                self.assign(target.id, value_expr, self.span(node), target)  # type: ignore[attr-defined]
+        return True
+
+    def _fold_assignment(self, target: ast.expr, value: Any, node: ast.Assign) -> bool:
+        """``name = <shape read>``: a static value is kept as a constant; a declared symbol binds the name."""
+        if value is MISSING:
+            return False
+        assert type(target) is ast.Name
+        name = target.id
+        if isinstance(value, Expr):
+            if isinstance(value, Var) and value in self.declared_symbols and self.scan.store_counts.get(name) == 1:
+                self.scopes.bind(name, value)
+                return True
+            return False
+        if isinstance(value, tuple) and any(isinstance(v, Expr) for v in value):
+            return False
+        if self.closure is not self.jit_closure:
+            return False
+        if self.scan.store_counts.get(name) != 1 and (
+            name in self.scan.nested_stores or self.scopes.lookup(name) is not None
+        ):
+            return False
+        self.constants[name] = value
+        return True
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    def method_of_value(self, parts: tuple[str, ...], node: ast.Call) -> Expr | None:
+        if parts[-1] == "bind_dynamic" and len(parts) == 2 and parts[0] in self.param_vars:
+            if len(node.args) != 2 or node.keywords or type(node.args[0]) is not ast.Constant:
+                self.fail(
+                    "bind_dynamic takes a dimension number and a pl.dynamic name", node, "x.bind_dynamic(0, rows)"
+                )
+            return NoValue("bind_dynamic", self.span(node))
+        return None
+
+    def _bare_call(self, name: str, node: ast.Call) -> Expr:
+        # A helper keeps its name although the caller assigns the result to it: `scores = scores(q, k)`.
+        value = self.closure.get(name)
+        if hasattr(value, "__pypto_helper__"):
+            return self.helper_call(value, node)
+        return super()._bare_call(name, node)
+
+    def helper_call(self, helper: Any, node: ast.Call) -> Expr:
+        device_node = next((k.value for k in node.keywords if k.arg == "device"), None)
+        keywords = [k for k in node.keywords if k.arg not in ("device", "attrs")]
+        nodes, args, overrides = self._bound_arguments(helper, list(node.args), keywords, node)
+        gvar, signature, args = self.specialized_callee(helper, nodes, args, node)
+        self.check_arguments(helper.__name__, signature, args, nodes)
+        attrs: dict[str, Any] = {"arg_direction_overrides": overrides} if overrides else {}
+        if device_node is not None:
+            if helper._func_type != "orchestration":
+                self._refuse_keyword(helper.__name__, "device", node)
+            attrs["device"] = self.expr(device_node)
+        attr_node = next((k.value for k in node.keywords if k.arg == "attrs"), None)
+        if attr_node is not None:
+            attrs = self.function_call_attrs(attr_node, args, attrs)
+        attrs = self.with_dump_tags(attrs, args)
+        kind = self.result_type(signature, args, node)
+        return Call(gvar, args, {}, attrs, kind, self.span(node))
+
+    def launch_target(self, node: ast.Call, kind: str) -> tuple[Any, Any, str]:
+        """``pl.submit(helper, x, y)`` of a jit helper."""
+        head = node.args[0] if node.args else None
+        parts = dotted(head) if head is not None else None
+        value = self.closure.attribute_chain(parts) if parts is not None and parts[0] != "self" else MISSING
+        if not hasattr(value, "__pypto_helper__"):
+            return super().launch_target(node, kind)
+        nodes, args, _ = self._bound_arguments(value, list(node.args[1:]), [], node)
+        gvar, signature, _ = self.specialized_callee(value, nodes, args, node)
+        return gvar, signature, value.__name__
+
+    def _bound_arguments(
+        self, helper: JITFunction, nodes: list[ast.expr], keywords: list[ast.keyword], node: ast.Call
+    ) -> tuple[list[ast.expr], Any, list[int]]:
+        """Argument syntax and values in parameter order, with keywords and defaults in their places."""
+        parameters = helper._parameters()
+        name = helper.__name__
+        if len(nodes) > len(parameters):
+            self._count_error(helper, len(nodes), node)
+        slots: list[ast.expr | None] = [*nodes, *[None] * (len(parameters) - len(nodes))]
+        index = {p.name: i for i, p in enumerate(parameters)}
+        for keyword in keywords:
+            position = index.get(keyword.arg or "")
+            if position is None or slots[position] is not None:
+                self._refuse_keyword(name, keyword.arg, node)
+            slots[position] = keyword.value  # type: ignore[index]
+        for i, parameter in enumerate(parameters):
+            if slots[i] is None:
+                if type(parameter.default) not in (int, float, bool):
+                    self._count_error(helper, len(nodes) + len(keywords), node)
+                slots[i] = ast.copy_location(ast.Constant(parameter.default), node)
+        ordered = [slot for slot in slots if slot is not None]
+        args, overrides = self.call_arguments(ordered)
+        return ordered, args, overrides
+
+    def _count_error(self, helper: JITFunction, count: int, node: ast.Call) -> None:
+        parameters = helper._parameters()
+        self.type_error(
+            f"Function '{helper.__name__}' expects {len(parameters)} argument(s), got {count}",
+            node,
+            "Parameters: " + ", ".join(f"{p.name}: {p.direction.name}" for p in parameters),
+        )
+
+    def specialized_callee(
+        self, helper: JITFunction, nodes: Sequence[ast.expr], args: Any, node: ast.Call
+    ) -> tuple[Any, Signature, Any]:
+        """GlobalVar and signature of the specialisation of ``helper`` for these arguments, and the arguments for it."""
+        caller = self.jit_function._func_type
+        if not admits(caller, helper._func_type):
+            hint = (
+                "Mark it @pl.jit.inline, .incore or .opaque"
+                if helper._func_type == "orchestration"
+                else f"A @pl.jit.{helper._func_type} function is an entry: call it from Python"
+            )
+            self.fail(
+                f"Unsupported function call: {helper.__name__} is an entry of its own", node, hint, UnsupportedFeatureError
+            )
+        converted = []
+        for parameter, arg, arg_node in zip(helper._parameters(), args, nodes, strict=True):
+            self._check_declared(helper, parameter, arg, arg_node)
+            converted.append(self._fitted(parameter, arg))
+        gvar, signature = self.specializer.callee(helper, converted, self)
+        return gvar, signature, type(args)(converted)
+
+    def _fitted(self, parameter: Parameter, arg: Expr) -> Expr:
+        """A constant as the declared element type has it: an int for a float parameter becomes a float."""
+        want = parameter.dtype if parameter.kind == "scalar" else None
+        if want is not None and type(arg) is ConstInt and want.is_float_:
+            return ConstFloat(float(arg.value), DataType.FP32, arg.span)
+        if want is DataType.BOOL and type(arg) is ConstInt and arg.value in (0, 1):
+            return ConstBool(bool(arg.value), arg.span)
+        return arg
+
+    def _check_declared(self, helper: JITFunction, parameter: Parameter, arg: Expr, node: ast.expr) -> None:
+        """An argument against the static part of a helper's annotation."""
+        kind = arg.type
+        if isinstance(kind, UnknownType):
+            self.type_error(
+                f"@pl.jit: missing inferred tensor metadata for parameter '{parameter.name}' of '{helper.__name__}': "
+                f"the type of {ast.unparse(node)} is not known here",
+                node,
+                "Annotate the results of the function that gives it",
+            )
+        if parameter.kind == "tensor" and not isinstance(kind, _SHAPED):
+            self.type_error(
+                f"argument '{parameter.name}' of function '{helper.__name__}': parameter is Tensor but expression has "
+                f"type {kind}",
+                node,
+            )
+        if parameter.kind != "tensor" or parameter.shape is None or parameter.dtype is None:
+            return
+        problem = None
+        if parameter.dtype is not kind.dtype and {parameter.dtype, kind.dtype} != {DataType.INDEX, DataType.INT64}:  # type: ignore[attr-defined]
+            problem = f"has dtype {parameter.dtype} but expression has dtype {kind.dtype}"  # type: ignore[attr-defined]
+        elif len(parameter.shape) != len(kind.shape):  # type: ignore[attr-defined]
+            problem = f"has rank {len(parameter.shape)} but expression has rank {len(kind.shape)}"  # type: ignore[attr-defined]
+        else:
+            for i, (extent, have) in enumerate(zip(parameter.shape, kind.shape, strict=True)):  # type: ignore[attr-defined]
+                if type(extent) is int and type(have) is ConstInt and have.value != extent:
+                    problem = f"has shape dimension {i} = {extent} but expression has shape dimension {i} = {have.value}"
+                    break
+        if problem is not None:
+            self.type_error(
+                f"argument '{parameter.name}' of function '{helper.__name__}': parameter {problem}",
+                node,
+                f"Annotated {parameter.declared}",
+            )
+
+
+class _NotStatic(Exception):
+    """An expression depends on run time."""
+
+
+def _known(value: Any) -> Any:
+    if value is MISSING or isinstance(value, Expr) or getattr(value, "is_dynvar", False):
+        raise _NotStatic
+    if hasattr(value, "_expr"):
+        raise _NotStatic
+    if isinstance(value, tuple) and any(isinstance(v, Expr) for v in value):
+        raise _NotStatic
+    return value
+
+
+__all__ = ["JitClosure", "JitFunctionParser"]

@@ -1,0 +1,130 @@
+"""One call of a program on the host: bind the arguments, run, hand results back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..ir.program import Function, Program
+from ..target.platforms import platform_of
+from .binding import BoundCall, bind_call
+from .interpreter import Interpreter
+from .log import logger
+from .run_config import RunConfig
+from .signature import ParamInfo
+
+
+class Timing:
+    """When things happened, in ns of the monotonic clock. ``task_ns``: time spent inside tasks."""
+
+    __slots__ = ("begin", "bound", "end", "first_task", "last_task", "task_ns", "tasks")
+
+    def __init__(self) -> None:
+        self.begin = time.perf_counter_ns()
+        self.bound = self.end = self.first_task = self.last_task = self.begin
+        self.task_ns = 0
+        self.tasks = 0
+
+
+class Outcome:
+    """``result``: what the call gives its caller; ``bound``: its arguments; ``timing``; ``interpreter``: after the run."""
+
+    __slots__ = ("bound", "interpreter", "result", "timing")
+
+    def __init__(self, result: Any, bound: BoundCall, timing: Timing, interpreter: Interpreter) -> None:
+        self.result = result
+        self.bound = bound
+        self.timing = timing
+        self.interpreter = interpreter
+
+
+class Executable:
+    """A program and the function of it that calls run."""
+
+    __slots__ = ("function", "infos", "program", "summaries", "who")
+
+    def __init__(
+        self, program: Program, function: Function, infos: Sequence[ParamInfo], who: str = "CompiledProgram"
+    ) -> None:
+        self.program = program
+        self.function = function
+        self.infos = list(infos)
+        self.who = who
+        self.summaries: dict[Any, Any] = {}  # what the interpreter finds out about scopes, kept between calls
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any], config: RunConfig | None = None) -> BoundCall:
+        """The arguments of a call as run-time values."""
+        overlap = config is not None and config.allow_overlap
+        return bind_call(self.function, self.infos, args, kwargs, overlap, self.who)
+
+    def run(
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        config: RunConfig | None = None,
+        on_statement: Any = None,
+        record: bool = False,
+    ) -> Outcome:
+        """Run once. An error leaves strided outputs as they were."""
+        timing = Timing()
+        config = config or _DEFAULT
+        check_dispatch(config)
+        bound = self.bind(args, kwargs, config)
+        timing.bound = time.perf_counter_ns()
+        interpreter = Interpreter(
+            self.program,
+            schedule=config.schedule,
+            seed=config.seed,
+            record=record or config.trace or config.enable_dep_gen,
+            on_statement=on_statement,
+            summaries=self.summaries,
+        )
+        values = interpreter.run(self.function, bound.values)
+        bound.copy_back()
+        result = None
+        if bound.return_style or (values and not bound.names_parameters(values) and not self._has_outputs()):
+            result = bound.result(values)
+        timing.end = time.perf_counter_ns()
+        graph = interpreter.graph
+        timing.tasks, timing.task_ns = graph.submitted, graph.task_ns
+        timing.first_task = graph.first_start or timing.bound
+        timing.last_task = graph.last_end or timing.end
+        return Outcome(result, bound, timing, interpreter)
+
+    def _has_outputs(self) -> bool:
+        from ..ir.enums import ParamDirection
+
+        return any(info.direction is ParamDirection.Out for info in self.infos)
+
+
+_DEFAULT = RunConfig()
+_UNAVAILABLE = {"check_races": "the check for races", "strict_rings": "limits of the device's rings"}
+_WITHOUT_EFFECT = ("enable_chip_swimlane", "enable_dump_args", "enable_pmu", "enable_scope_stats")
+_told: set[str] = set()
+
+
+def check_dispatch(config: RunConfig) -> None:
+    """What a dispatch can't do is an error, or a warning where only a record would be missing."""
+    if config.codegen_only:
+        raise ValueError("RunConfig(codegen_only=True) asks not to run: compile only, or leave it out")
+    for name, what in _UNAVAILABLE.items():
+        if getattr(config, name):
+            raise NotImplementedError(f"RunConfig({name}=True): {what} can't be kept by the interpreter yet")
+    for name in _WITHOUT_EFFECT:
+        if getattr(config, name) and name not in _told:
+            _told.add(name)
+            logger.warning("RunConfig(%s=...) has no effect yet: the interpreter keeps no such record", name)
+
+
+def check_runnable(platform: str, output_dir: Any) -> None:
+    """``RuntimeError`` where the platform is hardware: this machine has no driver for it."""
+    if platform_of(platform).is_device:
+        raise RuntimeError(
+            f"platform '{platform}' is a device and this machine has no driver for it. Compilation succeeded: the files "
+            f'are in {output_dir}. To run on the host pass RunConfig(platform="cpu"), or load them with '
+            f'CompiledProgram.from_dir({str(output_dir)!r}, platform="cpu")'
+        )
+
+
+__all__ = ["Executable", "Outcome", "Timing", "check_dispatch", "check_runnable"]
