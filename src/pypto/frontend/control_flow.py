@@ -9,7 +9,7 @@ from ..ir.dtype import DataType
 from ..ir.enums import ForKind
 from ..ir.expr import ConstInt, Expr, IterArg, Var, index_const
 from ..ir.node import FrozenList
-from ..ir.stmt import ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt
+from ..ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt
 from ..ir.type import ScalarType, Type, UnknownType
 from .base import LOOPS, Construct
 from .closure import MISSING, dotted
@@ -182,12 +182,27 @@ class ControlFlow(Statements):
         try:
             with self.collecting() as stmts:
                 self.block(statements)
+                if sibling is not None:
+                    self.join_names(sibling)
         finally:
             names = self.scopes.pop()
             self.constructs.pop()
         if not stmts and sibling is not None:
             return construct, None, names
         return construct, self.body_of(stmts, self.span(statements[0])), names
+
+    def join_names(self, sibling: dict[str, Any]) -> None:
+        """At the end of an else branch: a name that both branches define has to mean one variable behind the ``if``.
+
+        They differ only where rebinding renames: a branch that binds a name again has a newer variable for it.
+        """
+        if not self.rename_rebinds:
+            return
+        for name, var in self.scopes.tables[-1].items():
+            other = sibling.get(name)
+            if type(var) is Var and type(other) is Var and var is not other and types_agree(var.type, other.type):
+                self.emit(AssignStmt(other, var, var.span))
+                self.scopes.tables[-1][name] = other
 
     def _merge_yields(self, node: ast.If, then: Construct, other: Construct | None) -> tuple[list[str], list[Type]]:
         if then.yield_names is None and (other is None or other.yield_names is None):

@@ -254,6 +254,9 @@ class Expressions(Annotations):
         return result
 
     def _conditional(self, node: ast.IfExp) -> Any:
+        static = self.static_condition(node.test)
+        if static is not None:
+            return self.operand(node.body if static else node.orelse)
         test = self.operand(node.test)
         known = test.value if isinstance(test, (ConstBool, ConstInt)) else test
         if isinstance(known, Expr):
@@ -340,6 +343,9 @@ class Expressions(Annotations):
             raise InvalidOperationError(str(error), self.span(node)) from error
 
     # --- supplied by the other parts ----------------------------------------------------------------------------------
+
+    def static_condition(self, node: ast.expr) -> bool | None:
+        raise NotImplementedError
 
     def call_surface(self, function: Any, args: Any, kwargs: Any, spelling: str, node: ast.expr) -> Any:
         raise NotImplementedError

@@ -116,7 +116,7 @@ class FunctionParser(Scopes):
             self._parameter(arg)
         self.declared_results = self.return_types(node.returns)
         self._signature = Signature(
-            node.name,
+            self.function_name,
             self._params,
             self._directions,
             self.declared_results,
@@ -198,6 +198,7 @@ class FunctionParser(Scopes):
         body, binding = self._parse_body(span)
         if self.errors:
             raise first_of(self.errors)
+        signature.return_types = self.final_results(signature.return_types)
         attrs = {**self.options.attrs, **self.attrs}
         if not self.options.auto_scope:
             attrs["auto_scope"] = False
@@ -205,7 +206,7 @@ class FunctionParser(Scopes):
             attrs["external_source"] = self.options.external_source
         try:
             return Function(
-                self.node.name,
+                self.function_name,
                 list(zip(signature.params, signature.directions, strict=True)),
                 signature.return_types,
                 body,
@@ -218,6 +219,10 @@ class FunctionParser(Scopes):
             )
         except (TypeError, ValueError) as error:
             raise self._wrapped(error, self.node) from error
+
+    def final_results(self, declared: list[Type]) -> list[Type]:
+        """Result types once the body is parsed; a jit specialisation infers those that were not declared."""
+        return declared
 
     def _wrapped(self, error: Exception, node: Any) -> ParserSyntaxError:
         wrapped = ParserSyntaxError(

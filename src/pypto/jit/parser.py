@@ -104,6 +104,7 @@ class JitFunctionParser(FunctionParser):
         self.param_vars: dict[str, Var] = {}
         self.anchors: dict[Var, tuple[Var, int]] = {}
         self.definition_depths: dict[Var, int] = {}
+        self.renamed: dict[str, str] = {}
         self.partial_results: list[Type | None] = []
 
     # --- signature ----------------------------------------------------------------------------------------------------
@@ -211,7 +212,10 @@ class JitFunctionParser(FunctionParser):
             # A name that leaked from an earlier loop or scope is a fresh one when it is written with another type.
             if self.definition_depths.get(found, 0) > self.scopes.depth_of(name) < self.scopes.depth:
                 return self.new_var(name, type_, span)
-        return super().target_var(name, type_, span, node)
+        var = super().target_var(name, type_, span, node)
+        if var.name_hint != name:
+            self.renamed[var.name_hint] = name
+        return var
 
     def new_var(self, name: str, type_: Type, span: Any) -> Var:
         var = super().new_var(name, type_, span)

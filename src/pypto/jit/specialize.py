@@ -242,7 +242,7 @@ class Specializer:
             raise
         finally:
             self._active.pop()
-            self.aliases.update(parser.alias_names())
+            self.aliases.update(parser.renamed)
         self.context.functions[name] = result
         signature = Signature.of(result)
         self.context.signatures[name] = signature
