@@ -162,7 +162,7 @@ def test_memory_bases_are_names_in_the_body_and_strings_in_the_signature():
     free = quoted.replace("mem_vec_1", "mem_vec_7")
     assert lines(function(params=[p], results=[kind], body=body))[1:] == [
         f"def f(p: {quoted}) -> {quoted}:",
-        "    mem_vec_1: pl.Ptr = pl.tile.alloc(1, 256)",
+        "    mem_vec_1: pl.Ptr = pl.tile.alloc(pl.Mem.Vec, 256)",
         f"    t: {named} = p",
         f"    u: {free} = t",
     ]

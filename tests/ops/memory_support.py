@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
+import pypto.ops  # noqa: F401  (registers the catalogue)
 from pypto.ir.dtype import DataType
+from pypto.ir.enums import MemorySpace, TensorLayout
 from pypto.ir.expr import Expr, MakeTuple, Var
 from pypto.ir.extents import normalize_extents
 from pypto.ir.type import ScalarType, TensorType, TensorView, TileType, implicit_tile_view
-from pypto.ir.enums import MemorySpace, TensorLayout
-import pypto.ops  # noqa: F401  (registers the catalogue)
 from pypto.ops.registry import REGISTRY
 from pypto.ops.surface import IR_NAMESPACES, NAMESPACES
 from pypto.ops.values import ArrayValue, Buffer, EvalContext

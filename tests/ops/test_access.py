@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from memory_support import ARRAY, PL, SYSTEM, TENSOR, TILE, D, array, ramp, run, scalar, tensor, tile
+
 from pypto.ir.enums import ArgEffect, CoreType, WriteChannel
 from pypto.ir.expr import Var
 from pypto.ir.type import ArrayType, ScalarType

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from memory_support import PL, TENSOR, TILE, D, M, array, ramp, run, scalar, tensor, tile, valid_of
+
 from pypto.ir.enums import ArgEffect, AtomicType, PadValue, TensorLayout
 from pypto.ops.registry import get_op_arg_effect, op_has_declared_arg_effect
 from pypto.ops.values import OutOfBoundsError, empty

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from memory_support import IR_TILE, PL, TENSOR, TILE, D, M, run, scalar, shape_of, tensor, valid_of
+
 from pypto.ir.enums import TensorLayout, TileLayout
 from pypto.ir.expr import ConstFloat, ConstInt, Neg
 from pypto.ir.type import PtrType

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from memory_support import PL, D, M, array, ramp, run, shape_of, tensor, tile, valid_of
+
 from pypto.ir.enums import ArgEffect
 from pypto.ops.registry import get_op_arg_effect
 from pypto.ops.values import OutOfBoundsError

@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 from memory_support import IR_TILE, PL, SYSTEM, TILE, D, M, array, ramp, run, scalar, shape_of, tensor, tile, valid_of
+
 from pypto.ir.enums import CoreType
 from pypto.ir.expr import Var
 from pypto.ir.type import TileType, UnknownType
@@ -184,7 +185,7 @@ def test_tiles_travel_in_order_and_in_halves():
         return body
 
     assert not group(pipes, cube, vector(0), vector(1))
-    for got, source in zip(joined, sources):
+    for got, source in zip(joined, sources, strict=True):
         np.testing.assert_array_equal(got.data, source.data * 2)
     assert pipes.depths() == {}
 

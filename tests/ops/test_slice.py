@@ -6,11 +6,12 @@ import warnings
 import numpy as np
 import pytest
 from memory_support import PL, TENSOR, TILE, D, M, array, ramp, run, scalar, shape_of, tensor, tile, valid_of
+
 from pypto.ir.enums import PadValue, TensorLayout, TileLayout
+from pypto.ir.expr import Var
 from pypto.ir.location import use_parser_span
 from pypto.ir.span import Span
 from pypto.ir.type import DistributedTensorType
-from pypto.ir.expr import Var
 from pypto.ops.registry import get_op_memory_spec
 from pypto.ops.values import OutOfBoundsError, empty
 

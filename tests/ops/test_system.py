@@ -2,6 +2,7 @@
 
 import pytest
 from memory_support import SYSTEM, D, M, scalar, tensor
+
 from pypto.diag.errors import InternalError
 from pypto.ir.enums import ArgEffect, PipeType
 from pypto.ir.expr import Var

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from memory_support import IR_TILE, PL, TILE, D, M, array, ramp, run, scalar, shape_of, tensor, tile, valid_of
+
 from pypto.ir.enums import ArgEffect, AtomicType, CompactMode, PadValue, TensorLayout, TileLayout, WriteChannel
 from pypto.ir.type import TileType
 from pypto.ops.registry import create_op_call, get_op_arg_effect, get_op_memory_spec, get_op_write_channel

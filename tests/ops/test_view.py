@@ -20,6 +20,7 @@ from memory_support import (
     tile,
     valid_of,
 )
+
 from pypto.ir.enums import PadValue, TensorLayout, TileLayout
 from pypto.ir.expr import Var
 from pypto.ir.type import DistributedTensorType

@@ -75,8 +75,8 @@ def branches(n: int) -> str:
 
 
 def windows(n: int) -> str:
-    body = "        w_{i} = x[n * 2 + {i} : n * 2 + {i} + 16, 0:64]\n"
-    return HEAD + "".join(body.format(i=i) for i in range(n)) + TAIL
+    body = "        w_{i} = x[n * 2 + {k} : n * 2 + {k} + 16, 0:64]\n"
+    return HEAD + "".join(body.format(i=i, k=i % 50) for i in range(n)) + TAIL
 
 
 def dynamic(n: int) -> str:

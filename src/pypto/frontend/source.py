@@ -22,7 +22,7 @@ class Source:
     ``source_map`` maps a line of the text to ``(file, line, column0)`` of what it was generated from.
     """
 
-    __slots__ = ("col_offset", "filename", "line_offset", "lines", "source_map", "text")
+    __slots__ = ("col_offset", "filename", "is_ascii", "line_offset", "lines", "source_map", "text")
 
     def __init__(
         self,
@@ -34,6 +34,7 @@ class Source:
     ) -> None:
         self.filename = filename
         self.text = text
+        self.is_ascii = text.isascii()
         self.lines = text.splitlines()
         self.line_offset = line_offset
         self.col_offset = col_offset
@@ -55,6 +56,14 @@ class Source:
                 file, line, column0 = mapped
                 return Span(file, line, column0 + 1)
         end = node.end_lineno or lineno
+        if self.is_ascii:  # byte offsets are character columns
+            return Span(
+                self.filename,
+                lineno + self.line_offset,
+                node.col_offset + 1 + self.col_offset,
+                end + self.line_offset,
+                node.end_col_offset + 1 + self.col_offset,
+            )
         return Span(
             self.filename,
             lineno + self.line_offset,

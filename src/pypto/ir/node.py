@@ -30,6 +30,7 @@ class Kind(enum.Enum):
     NODE = "node"
     OPTIONAL = "optional"  # a node or None
     LIST = "list"  # FrozenList of nodes
+    MAP = "map"  # FrozenDict from names to nodes
     TYPE = "type"  # an ir Type
     TYPES = "types"  # FrozenList of ir Types
     ATTRS = "attrs"  # FrozenDict: values may hold expressions, found by type

@@ -136,7 +136,7 @@ class Program(IRNode):
     """Functions by name. ``functions`` maps ``GlobalVar`` to ``Function``, ordered by name."""
 
     __slots__ = ()
-    functions: FrozenDict[GlobalVar, Function] = use()
+    functions: FrozenDict[GlobalVar, Function] = use(Kind.MAP)
     name: str = ignored()
 
     def __init__(self, functions: Iterable[Function], name: str = "", span: Span = UNKNOWN_SPAN) -> None:

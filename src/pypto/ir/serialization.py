@@ -22,7 +22,7 @@ from .node import FrozenDict, FrozenList, IRNode, Kind
 from .program import Function
 from .span import UNKNOWN_SPAN, Span
 from .stmt import Stmt
-from .traversal import NODE_CLASSES, NODE_FIELDS, field_annotation, field_class_name, holds_map
+from .traversal import NODE_CLASSES, NODE_FIELDS, field_annotation, field_class_name
 from .type import ArrayType, ScalarType, TensorView, TileView, Type
 from .type_fields import MARKERS, TYPE_FIELDS, Held
 
@@ -42,6 +42,7 @@ _KINDS = {
     Kind.TYPE: _REF,
     Kind.OP: _REF,
     Kind.LIST: _REFS,
+    Kind.MAP: _FUNCTIONS,
     Kind.TYPES: _REFS,
     Kind.ATTRS: _ATTRS,
     Kind.VALUE: _VALUE,
@@ -84,7 +85,7 @@ class _Field:
 def _node_plan(cls: type[IRNode]) -> tuple[_Field, ...]:
     fields = []
     for info in NODE_FIELDS[cls]:
-        code = _SPAN if info.name == "span" else _FUNCTIONS if holds_map(cls, info) else _KINDS[info.kind]
+        code = _SPAN if info.name == "span" else _KINDS[info.kind]
         fields.append(_Field(cls, info.name, code))
     if issubclass(cls, Stmt):
         fields.append(_Field(cls, _COMMENTS_FIELD, _COMMENTS))

@@ -15,7 +15,7 @@ from .attrs import attr_expressions
 from .expr import BinaryExpr, Expr, IterArg, UnaryExpr
 from .generated import make_function
 from .node import FieldInfo, IRNode, Kind, Role
-from .program import Function, Program
+from .program import Function
 from .recursion import FRAMES_ARE_CHEAP, deep_recursion, deeper_than, with_big_stack
 from .stmt import ScopeStmt, Stmt, WhileStmt
 from .type_fields import PLAIN_TYPES, type_expressions
@@ -35,29 +35,10 @@ NODE_CLASSES: tuple[type[IRNode], ...] = tuple(_concrete(IRNode))
 CONSTANTS: frozenset[type[IRNode]] = frozenset((x.ConstInt, x.ConstFloat, x.ConstBool))
 
 
-def _memref_rows() -> tuple[FieldInfo, ...]:
-    """The rows of MemRef's assignable fields, as long as its own table lacks them."""
-    if any(info.name == "base_" for info in x.MemRef.node_fields):
-        return ()
-    rows = (
-        FieldInfo("base_", Role.USE, Kind.NODE),
-        FieldInfo("byte_offset_", Role.USE, Kind.NODE),
-        FieldInfo("size_", Role.ATTRIBUTE, Kind.VALUE),
-        FieldInfo("is_pinned_", Role.ATTRIBUTE, Kind.VALUE),
-        FieldInfo("slot_count_", Role.ATTRIBUTE, Kind.VALUE),
-        FieldInfo("slot_index_", Role.USE, Kind.OPTIONAL),
-    )
-    for info in rows:
-        info.setter = x.MemRef.__dict__[info.name].__set__
-    return rows
-
-
 # Every field of each class, in the order of comparison.
-NODE_FIELDS: dict[type[IRNode], tuple[FieldInfo, ...]] = {
-    cls: (*(_memref_rows() if cls is x.MemRef else ()), *cls.node_fields) for cls in NODE_CLASSES
-}
+NODE_FIELDS: dict[type[IRNode], tuple[FieldInfo, ...]] = {cls: cls.node_fields for cls in NODE_CLASSES}
 
-_CHILD_KINDS = (Kind.NODE, Kind.OPTIONAL, Kind.LIST, Kind.ATTRS)
+_CHILD_KINDS = (Kind.NODE, Kind.OPTIONAL, Kind.LIST, Kind.MAP, Kind.ATTRS)
 
 
 def _child_fields(cls: type[IRNode]) -> tuple[FieldInfo, ...]:
@@ -81,11 +62,6 @@ def reading_order(cls: type[IRNode]) -> tuple[FieldInfo, ...]:
     if cls is WhileStmt:
         fields = tuple(sorted(fields, key=lambda info: info.name != "condition"))
     return fields
-
-
-def holds_map(cls: type[IRNode], info: FieldInfo) -> bool:
-    """Whether a field holds nodes by name: the functions of a program."""
-    return cls is Program and info.name == "functions"
 
 
 def field_annotation(cls: type, name: str) -> str:
@@ -140,7 +116,7 @@ def _compile_pusher(cls: type[IRNode]) -> Pusher | None:
     lines = []
     for info in reversed(fields):
         value = f"node.{info.name}"
-        if holds_map(cls, info):
+        if info.kind is Kind.MAP:
             lines += [f"for x in reversed({value}.values()): push(x)"]
         elif info.kind is Kind.NODE:
             lines += [f"push({value})"]

@@ -19,7 +19,6 @@ from .traversal import (
     Traversal,
     attrs_expressions,
     carried_fields,
-    holds_map,
     reading_order,
 )
 from .type import TensorType
@@ -33,7 +32,7 @@ def _compile(cls: type[IRNode]) -> Method:
     carried = carried_fields(cls)
     for info in reading_order(cls):
         value = f"op.{info.name}"
-        if holds_map(cls, info):
+        if info.kind is Kind.MAP:
             lines += [f"for f in {value}.values(): self.visit_function(f)"]
         elif info.kind is Kind.NODE:
             lines += [f"c = {value}", "d[type(c)](self, c)"]

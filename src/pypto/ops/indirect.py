@@ -219,7 +219,10 @@ def _mgather(
     mask = np.ones(result.shape, np.bool_)
     if table_mask is not None:
         mask &= table_mask.reshape(data.shape)[where]
-    spread = (lambda m: m) if coalesce == ELEMENT else (lambda m: m[:, None])
+
+    def spread(of_index: Any) -> Any:
+        return of_index if coalesce == ELEMENT else of_index[:, None]
+
     if gather_oob == GATHER_OOB["zero"]:
         result = np.where(spread(outside), np.zeros((), result.dtype), result)
         mask |= spread(outside)

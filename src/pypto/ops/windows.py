@@ -97,6 +97,12 @@ def smaller(a: Expr, b: Expr) -> Expr:
     x, y = number(a), number(b)
     if x is not None and y is not None:
         return a if x <= y else b
+    for outer, inner in ((a, b), (b, a)):
+        if type(inner) is Min:  # a part of the inner minimum that the outer extent does not exceed says nothing
+            if provably(outer, inner.right):
+                return smaller(outer, inner.left)
+            if provably(outer, inner.left):
+                return smaller(outer, inner.right)
     return min_extent(a, b)
 
 
