@@ -30,14 +30,15 @@ UNKNOWN: Any = _Unknown()
 
 class TensorEffects:
     """``reads``/``writes``: outer tensor variables; ``order``: those in order of first use; ``leaks``: tensor variable
-    assigned inside -> the outer variable that it names, or None; ``known``: no name may stand for different tensors,
-    and no scalar is assigned."""
+    assigned inside -> the outer variable that it names, or None for a value of its own; ``others``: variables of other
+    types that are assigned inside; ``known``: no name may stand for different tensors, or for a part of one."""
 
     def __init__(self) -> None:
         self.reads: dict[Var, None] = {}
         self.writes: dict[Var, None] = {}
         self.order: dict[Var, None] = {}
         self.leaks: dict[Var, Var | None] = {}
+        self.others: dict[Var, None] = {}
         self.known = True
 
 
@@ -50,11 +51,9 @@ def tensor_effects(body: st.Stmt, functions: Mapping[str, Function]) -> TensorEf
     for var, root in walker.roots.items():
         if not isinstance(var.type, TensorType):
             continue
-        if root is UNKNOWN:
+        if root is UNKNOWN or var in walker.views:
             result.known = False
         result.leaks[var] = None if root in (FRESH, UNKNOWN) else root
-    if walker.assigns_scalars:
-        result.known = False
     return result
 
 
@@ -64,7 +63,7 @@ class _Walker:
         self.effects = TensorEffects()
         self.roots: dict[Var, Any] = {}  # variable assigned inside -> outer variable, FRESH or UNKNOWN
         self.tuples: dict[Var, list[Any]] = {}
-        self.assigns_scalars = False
+        self.views: set[Var] = set()  # variables whose value is, or may be, a view of their root
         self.depth = 0
 
     # --- roots --------------------------------------------------------------------------------------------------------

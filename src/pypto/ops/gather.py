@@ -27,7 +27,7 @@ from .rules import (
     tensor_type,
     tile_type,
 )
-from .surface import Attr, surface
+from .surface import Attr, level_of, surface
 from .surface import Operand as Arg
 from .values import ArrayValue, fresh
 from .windows import multiply, number, provably_exceeds
@@ -339,9 +339,9 @@ def _compare_kwargs(cmp_mode: Any, offset: Any, out_cols: Any, count_dtype: Any)
 @surface("tensor", "pl", name="gather")
 def gather(
     input: Arg,
+    *args: Any,
     dim: Attr = None,
     index: Arg = None,
-    *,
     mask_pattern: Attr = None,
     output_dtype: Attr = None,
     kvalue: Arg = None,
@@ -350,7 +350,11 @@ def gather(
     offset: Attr = 0,
     count_dtype: Attr = None,
 ) -> Expr:
-    """Gather by index (``dim``, ``index``), by ``mask_pattern``, or by comparison (``kvalue``, ``cmp_mode``, ..)."""
+    """``gather(input, dim, index)``, ``gather(input, mask_pattern=..)`` or ``gather(input, kvalue=.., cmp_mode=.., ..)``.
+
+    The printed form of the first, ``gather(input, index, dim=..)``, is understood as well.
+    """
+    dim, index = positional_dim("gather", args, {"dim": dim, "index": index})
     by_index = dim is not None or index is not None
     by_mask = mask_pattern is not None or output_dtype is not None
     shifted = int_attr(offset, "offset") != 0
@@ -367,6 +371,23 @@ def gather(
         )
     _require_given("index", dim=dim, index=index)
     return call("tensor.gather", input, index, dim=int_attr(dim, "dim"))
+
+
+def positional_dim(name: str, args: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+    """The values of ``named`` (in order, ``dim`` first) after the positional arguments took their places.
+
+    Printed calls put the operands first and ``dim`` behind them by keyword, so ``dim`` may be left out in front.
+    """
+    keys = list(named)
+    if args and args[0] is not None and level_of(args[0]) != "scalar":
+        keys.remove("dim")
+    if len(args) > len(keys):
+        raise TypeError(f"{name} takes at most {', '.join(keys)} after the input, got {len(args)} positional arguments")
+    for key, given in zip(keys, args, strict=False):
+        if named[key] is not None:
+            raise TypeError(f"{name} got multiple values for argument {key!r}")
+        named[key] = given
+    return list(named.values())
 
 
 def _require_given(form: str, **arguments: Any) -> None:

@@ -89,7 +89,7 @@ def build(definition: OpDef, args: FrozenList[Expr], kwargs: FrozenDict[str, Any
     return Call.make(definition.op, args, kwargs, EMPTY_DICT, kind, span)
 
 
-def call(name: str, *args: Expr, **kwargs: Any) -> Call:
+def call(name: str, /, *args: Expr, **kwargs: Any) -> Call:
     """Build a call of a registered op at the current span. Kwargs must be of schema kinds; None means "absent"."""
     definition = REGISTRY[name]
     stored: FrozenDict[str, Any] = (

@@ -15,6 +15,7 @@ from ..ir.enums import ArgEffect, CoreType, MemorySpace
 from ..ir.expr import Expr
 from ..ir.type import Type
 from .definition import REQUIRED, Alias, InferRule, Operand
+from .gather import positional_dim
 from .masks import pattern_of
 from .normalize import int_attr
 from .registry import call, define
@@ -27,7 +28,7 @@ from .rules import (
     tensor_type,
     tile_type,
 )
-from .surface import Attr, by_first, level_of, surface
+from .surface import Attr, by_first, surface
 from .surface import Operand as Arg
 from .values import ArrayValue, fresh
 from .windows import at_most, number, provably_exceeds
@@ -312,14 +313,18 @@ define(
 @surface("tensor", "pl", name="scatter")
 def scatter(
     input: Arg,
+    *args: Any,
     dim: Attr = None,
     index: Arg = None,
     src: Arg = None,
-    *,
     mask_pattern: Attr = None,
     dst: Arg = None,
 ) -> Expr:
-    """Scatter by index (``dim``, ``index``, ``src``) or by ``mask_pattern`` into ``dst``."""
+    """``scatter(input, dim, index, src)`` or ``scatter(input, mask_pattern=.., dst=..)``.
+
+    The printed form of the first, ``scatter(input, index, src, dim=..)``, is understood as well.
+    """
+    dim, index, src = positional_dim("scatter", args, {"dim": dim, "index": index, "src": src})
     by_index = any(v is not None for v in (dim, index, src))
     by_mask = mask_pattern is not None or dst is not None
     if by_index and by_mask:
@@ -357,26 +362,14 @@ def _update_operands(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Expr
     unknown = [key for key in named if key not in ("dim", "index", "src")]
     if unknown:
         raise TypeError(f"scatter_update got an unexpected keyword argument {unknown[0]!r}")
-    values = list(args)
-    names = ["dim", "index", "src"] if len(values) == 3 or (values and _is_number(values[0])) else ["index", "src"]
-    if len(values) > len(names):
-        raise TypeError(f"scatter_update takes at most dim, index and src after the input, got {len(values)} arguments")
-    found = dict(named)
-    for name, value in zip([n for n in names if n not in named], values, strict=False):
-        found[name] = value
-    if len(found) != len(values) + len(named):
-        raise TypeError("scatter_update got too many arguments")
-    dim = found.get("dim")
+    values = {key: named.get(key) for key in ("dim", "index", "src")}
+    dim, index, src = positional_dim("scatter_update", args, values)
     if dim is not None and int_attr(dim, "scatter_update dim") != -2:
         raise ValueError(f"scatter_update supports only dim=-2, but got {int_attr(dim, 'scatter_update dim')}")
-    missing = [name for name in ("index", "src") if found.get(name) is None]
+    missing = [name for name, operand in (("index", index), ("src", src)) if operand is None]
     if missing:
         raise TypeError(f"scatter_update requires {' and '.join(missing)}")
-    return found["index"], found["src"]
-
-
-def _is_number(value: Any) -> bool:
-    return level_of(value) == "scalar"
+    return index, src
 
 
 def _update_surface(level: str) -> Any:

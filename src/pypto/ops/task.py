@@ -12,6 +12,7 @@ from .definition import Category, InferRule, Operand
 from .registry import call, define
 from .rules import OperandKindError, require_args
 from .surface import Attr, surface
+from .surface import Operand as Arg
 
 
 def _constant(op: str, kind: Type) -> InferRule:
@@ -74,3 +75,16 @@ def task_invalid() -> Expr:
 def task_dummy(*, deps: Attr) -> Expr:
     """A barrier task; only the parser can make one, since its dependencies are variables of the program."""
     raise RuntimeError("pl.system.task_dummy(deps=[...]) can only be used inside a parsed function")
+
+
+def _marker(name: str, doc: str) -> None:
+    def marked(tensor: Arg) -> Arg:
+        return tensor
+
+    marked.__name__, marked.__doc__ = name, doc
+    surface("tensor", name=name, ir=False)(marked)
+
+
+# Only the front end gives these a meaning; by themselves they are the tensor.
+_marker("no_dep", "Marks an argument of a launch that takes no part in automatic dependencies.")
+_marker("dump_tag", "Marks a tensor to be dumped.")

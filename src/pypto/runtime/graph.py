@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import random
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -42,9 +43,21 @@ class Edge:
 
 
 class Task:
-    """One submit."""
+    """One submit. ``waiting``: producers that are not done; ``started``/``ended``: ns of the monotonic clock."""
 
-    __slots__ = ("body", "done", "edges", "name", "number", "predicate", "span")
+    __slots__ = (
+        "body",
+        "consumers",
+        "done",
+        "edges",
+        "ended",
+        "name",
+        "number",
+        "predicate",
+        "span",
+        "started",
+        "waiting",
+    )
 
     def __init__(self, number: int, name: str, body: Callable[[], None], span: Span) -> None:
         self.number = number
@@ -53,7 +66,10 @@ class Task:
         self.span = span
         self.done = False
         self.edges: dict[Task, Edge] = {}
+        self.consumers: list[Task] = []
+        self.waiting = 0
         self.predicate: Callable[[], bool] | None = None
+        self.started = self.ended = 0
 
     def __repr__(self) -> str:
         return f"{self.name}#{self.number}"
@@ -83,7 +99,8 @@ class TaskGraph:
     """Tasks of one run.
 
     ``schedule`` "submit" runs each task as it is submitted; "random" defers them and runs ready ones in a seeded random
-    order. ``record`` keeps edges to completed tasks too. Counters: ``submitted``, ``edge_count``.
+    order. ``record`` keeps the tasks in ``tasks``, and edges to completed tasks too. Counters: ``submitted``,
+    ``edge_count``, ``task_ns`` (time inside tasks), ``first_start``, ``last_end``.
     """
 
     def __init__(self, schedule: str = "submit", seed: int = 0, record: bool = False) -> None:
@@ -93,9 +110,11 @@ class TaskGraph:
         self.rng = random.Random(seed)
         self.record = record
         self.tasks: list[Task] = []
-        self.pending: list[Task] = []
+        self.pending: dict[Task, None] = {}
+        self.ready: list[Task] = []
         self.submitted = 0
         self.edge_count = 0
+        self.task_ns = self.first_start = self.last_end = 0
 
     # --- submission ---------------------------------------------------------------------------------------------------
 
@@ -120,10 +139,16 @@ class TaskGraph:
                     self._edge(task, dep, "explicit")
             if self.record:
                 self.tasks.append(task)
-        if self.deferred:
-            self.pending.append(task)
-        else:
+        if not self.deferred:
             self._run(task)
+            return task
+        self.pending[task] = None
+        for producer in task.edges:
+            if not producer.done:
+                producer.consumers.append(task)
+                task.waiting += 1
+        if not task.waiting:
+            self.ready.append(task)
         return task
 
     def _edge(self, task: Task, producer: Task, reason: str) -> None:
@@ -148,7 +173,7 @@ class TaskGraph:
             if not manual and not buffer.manual_dep and tag in _LOOKS_UP:
                 self._look_up(task, record, region, tag, buffer)
             # A manual task is registered too: automatic tasks behind the manual scope are ordered after it.
-            if tag in _REGISTERS or (manual and tag is not Tag.INPUT):
+            if tag in _REGISTERS:
                 if tag in (Tag.INOUT, Tag.SOURCE_WRITE) and not manual and not buffer.manual_dep:
                     record.writers = [w for w in record.writers if not region.covers(w[1])]
                 record.writers.append((task, region))
@@ -168,16 +193,25 @@ class TaskGraph:
     # --- execution ----------------------------------------------------------------------------------------------------
 
     def _run(self, task: Task) -> None:
+        task.started = time.perf_counter_ns()
         if task.predicate is None or task.predicate():
             task.body()
+        task.ended = time.perf_counter_ns()
         task.done = True
         task.body = _finished
+        task.predicate = None
+        self.first_start = self.first_start or task.started
+        self.last_end = task.ended
+        self.task_ns += task.ended - task.started
 
     def wait_for(self, tasks: Iterable[Task]) -> None:
         """Run ready tasks in random legal order until these are done."""
         needed = [t for t in tasks if not t.done]
+        if not needed:
+            return
+        among = self._ancestors(needed)
         while any(not t.done for t in needed):
-            self._step(self._ancestors(needed))
+            self._step([t for t in self.ready if t in among])
 
     def _ancestors(self, tasks: Sequence[Task]) -> set[Task]:
         found: set[Task] = set()
@@ -189,20 +223,27 @@ class TaskGraph:
                 stack.extend(task.edges)
         return found
 
-    def _step(self, among: set[Task] | None = None) -> None:
-        ready = [
-            t for t in self.pending if (among is None or t in among) and all(producer.done for producer in t.edges)
-        ]
-        if not ready:
+    def _step(self, candidates: list[Task]) -> None:
+        if not candidates:
             raise RuntimeError("no task can run: the dependencies form a cycle")
-        task = self.rng.choice(ready)
-        self.pending.remove(task)
+        at = self.rng.randrange(len(candidates))
+        task = candidates[at]
+        if candidates is not self.ready:
+            at = self.ready.index(task)
+        self.ready[at] = self.ready[-1]
+        self.ready.pop()
+        del self.pending[task]
         self._run(task)
+        for consumer in task.consumers:
+            consumer.waiting -= 1
+            if not consumer.waiting:
+                self.ready.append(consumer)
+        task.consumers.clear()
 
     def finish(self) -> None:
         """Run everything that is left."""
         while self.pending:
-            self._step()
+            self._step(self.ready)
 
     def sync(self, value: ArrayValue, for_write: bool = False) -> None:
         """Wait for the owner and the overlapping writers of a tensor (and its readers, before the host writes it)."""

@@ -77,8 +77,8 @@ class Interpreter:
     """Runs one program. ``run`` takes and updates :class:`ArrayValue` tensors and Python scalars.
 
     ``schedule``: "submit" (each task as it is submitted) or "random" with ``seed`` (a legal order, so that a missing
-    edge shows as a wrong value). ``record``: keep the edges of the task graph in ``graph``. ``on_statement`` is called
-    before each statement (debugger).
+    edge shows as a wrong value). ``record``: keep the tasks and edges in ``graph``. ``on_statement`` is called before
+    each statement (debugger).
     """
 
     def __init__(
@@ -88,12 +88,14 @@ class Interpreter:
         seed: int = 0,
         record: bool = False,
         on_statement: Hook | None = None,
+        summaries: dict[st.Stmt, ScopeSummary] | None = None,
     ) -> None:
         self.program = program
         self.functions = {g.name: f for g, f in program.functions.items()}
         self.graph = TaskGraph(schedule, seed, record)
         self.on_statement = on_statement
-        self._summaries: dict[st.Stmt, ScopeSummary | None] = {}
+        # What is known about scopes: a caller that runs a program again may keep it.
+        self._summaries: dict[st.Stmt, ScopeSummary] = {} if summaries is None else summaries
 
     # --- entry --------------------------------------------------------------------------------------------------------
 
@@ -376,10 +378,13 @@ class Interpreter:
             if type(frame.env.get(var)) is ArrayValue
         ]
         deferred = self.graph.deferred
-        if deferred and not summary.deferrable:
+        targets = self._leaked_targets(summary, frame) if deferred and summary.deferrable else None
+        if targets is None:  # runs at once: all that is submitted has to be done
             self.graph.finish()
-        env = dict(frame.env) if deferred and summary.deferrable else frame.env
-        targets = self._leaked_targets(summary, frame) if deferred and summary.deferrable else {}
+            env = frame.env
+        else:
+            env = dict(frame.env)
+            frame.env.update(targets)
 
         def run() -> None:
             for block in range(blocks):
@@ -390,38 +395,51 @@ class Interpreter:
                 self.exec(body, inner)
                 if blocks > 1 and env is frame.env:
                     env.update(inner.env)
-            for var, target in targets.items():
+            for var, target in (targets or {}).items():
                 _copy_into(target, env.get(var))
 
         predicate = self._predicate(attrs.get("predicate"), frame)
         task = self.graph.submit(name, run, stmt.span, arguments, deps, frame.manual, predicate)
-        if deferred and not summary.deferrable:
+        for target in (targets or {}).values():
+            if target.buffer.owner is None and not target.buffer.external:
+                target.buffer.owner = task
+        if targets is None:
             self.graph.finish()
         task_var = attrs.get("task_id_var")
         if task_var is not None:
             frame.env[task_var] = task
         return None
 
-    def _summary(self, stmt: st.Stmt, body: st.Stmt) -> ScopeSummary:
+    def _summary(self, stmt: st.Stmt, body: st.Stmt, function: str) -> ScopeSummary:
         found = self._summaries.get(stmt)
         if found is None:
-            found = self._summaries[stmt] = summarize(body, self.functions)
+            whole = self.functions.get(function) if self.graph.deferred else None
+            found = summarize(body, self.functions, whole)
+            if whole is not None or not self.graph.deferred:
+                self._summaries[stmt] = found
         return found
 
-    def _leaked_targets(self, summary: ScopeSummary, frame: Frame) -> dict[Var, ArrayValue]:
-        """Values for the names that a deferred scope leaks: an alias of an outer tensor, or fresh storage."""
-        fresh: dict[Var, ArrayValue] = {}
+    def _leaked_targets(self, summary: ScopeSummary, frame: Frame) -> dict[Var, ArrayValue] | None:
+        """Values for the names that a deferred scope leaks: an alias of an outer tensor, or fresh storage.
+
+        None when a value can't be known before the scope has run (an extent that the scope computes).
+        """
+        found: dict[Var, ArrayValue] = {}
         for var, root in summary.leaks.items():
             if root is not None:
-                frame.env[var] = frame.env[root]
+                value = frame.env.get(root)
+                if type(value) is not ArrayValue:
+                    return None
+                found[var] = value
                 continue
             kind = var.type
             assert isinstance(kind, ShapedType)
-            shape = [self.eval(e, frame) for e in kind.shape]
-            made = empty(shape, numpy_dtype(kind.dtype), var.name_hint)
-            frame.env[var] = made
-            fresh[var] = made
-        return fresh
+            try:
+                shape = [self.eval(e, frame) for e in kind.shape]
+            except ProgramError:
+                return None
+            found[var] = empty(shape, numpy_dtype(kind.dtype), var.name_hint)
+        return found
 
     # --- expressions --------------------------------------------------------------------------------------------------
 

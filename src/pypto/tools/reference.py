@@ -240,12 +240,12 @@ _MADE = "<!-- Made by `python -m pypto.tools.reference`. Change the definitions,
 
 
 def _family(definition: OpDef) -> str:
-    """The module that defines an op: the family it belongs to."""
-    return definition.infer.__module__.rpartition(".")[2]
+    """The module that defines an op, below ``pypto.ops``: the family it belongs to."""
+    return definition.infer.__module__.removeprefix("pypto.ops.").replace(".", " ")
 
 
 def _family_title(name: str) -> str:
-    text = (sys.modules[f"pypto.ops.{name}"].__doc__ or name).strip().splitlines()[0]
+    text = (sys.modules[f"pypto.ops.{name.replace(' ', '.')}"].__doc__ or name).strip().splitlines()[0]
     return text.rstrip(".")
 
 
@@ -280,7 +280,7 @@ def ops_page() -> str:
     ]
     for name, definitions in groups.items():
         stems = dict.fromkeys(definition.name.partition(".")[2] for definition in definitions)
-        lines.append(f"* [{name}](#{name}): {', '.join(stems)}")
+        lines.append(f"* [{name}](#{name.replace(' ', '-')}): {', '.join(stems)}")
     lines.append("")
     for name, definitions in groups.items():
         lines += [f"## {name}", "", _family_title(name) + ".", ""]
