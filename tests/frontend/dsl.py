@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import pypto.language as pl
+from pypto import ir
 from pypto.diag.parser_errors import ParserError
+from pypto.diag.render import ErrorRenderer
 
 HEAD = "import pypto.language as pl\nimport math\n"
 
@@ -57,6 +59,29 @@ def parse(text: str) -> Any:
     return pl.parse(text)
 
 
+def load_file(folder: Any, text: str, name: str = "user_module.py") -> dict[str, Any]:
+    """The names that a user's file defines: the text is written to a file and run as a module."""
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    names: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
+    exec(compile(text, str(path), "exec", dont_inherit=True), names)
+    return names
+
+
+def file_error(folder: Any, text: str, cls: type, phrase: str, line: str) -> ParserError:
+    """A user's file is refused: class, phrase, and the source line that the span and the excerpt name."""
+    with pytest.raises(cls) as info:
+        load_file(folder, text)
+    error = info.value
+    assert type(error) is cls and phrase in str(error), f"{type(error).__name__}: {error}"
+    assert isinstance(error, ParserError) and error.span is not None, f"no location: {error}"
+    number = error.span["line"]
+    assert text.split("\n")[number - 1].strip() == line.strip()
+    assert error.source_lines is not None and error.source_lines[number - 1].strip() == line.strip()
+    assert f"{number} | {text.split(chr(10))[number - 1]}" in ErrorRenderer(use_color=False).render(error)
+    return error
+
+
 def body_text(text: str, function: str = "f") -> str:
     """The printed body of a parsed module's function, without the header."""
     node = parse(text)
@@ -85,3 +110,17 @@ def check_error(text: str, cls: type, phrase: str, line: str | None = None) -> P
             shown = text.splitlines()[error.span["line"] - 1]
             assert line in shown, shown
     return error  # type: ignore[return-value]
+
+
+def round_trip(node: Any) -> None:
+    """parse(print(node)) is structurally equal and prints the same."""
+    text = node.as_python(format=False)
+    again = parse(text)
+    ir.assert_structural_equal(node, again, enable_auto_mapping=True)
+    assert again.as_python(format=False) == text
+
+
+def expect(text: str, expected: str, function: str = "f") -> None:
+    """The printed body is the expected one, and the module survives a round trip."""
+    assert body_text(text, function) == textwrap.dedent(expected).strip("\n")
+    round_trip(parse(text))

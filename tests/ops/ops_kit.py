@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 import pypto.ops
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import TensorLayout

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from ops_kit import D, check, integers, pl, pl_tensor, pl_tile, run, scalar, shape_of, tensor, tile, valid_of, value
+
 from pypto.ir.enums import MemorySpace
 from pypto.ir.expr import ConstInt
 from pypto.ops.registry import REGISTRY, create_op_call
@@ -99,7 +100,12 @@ def test_xor_scratch():
 
 def test_facts():
     assert [REGISTRY[f"tile.{n}"].not_in_place for n in ("ands", "ors", "xors", "and", "xor", "shls")] == [
-        True, True, True, False, False, False,
+        True,
+        True,
+        True,
+        False,
+        False,
+        False,
     ]
     assert REGISTRY["tile.xors"].input_memory == ((MemorySpace.Vec,), (), (MemorySpace.Vec,))
 
@@ -128,7 +134,9 @@ def test_distance_out_of_range_is_undefined():
     a, b = value([[1, 1, 1, 1]], D.INT16), value([[0, 15, 16, -1]], D.INT16)
     result = run(pl["shl"](tensor([1, 4], D.INT16), tensor([1, 4], D.INT16)), a, b)
     check(result, [[1, -32768, 0, 0]], undefined=[(0, 2), (0, 3)])
-    check(run(pl["shl"](tensor([1, 1], D.INT16), scalar(D.INT32)), value([[1]], D.INT16), 16), [[0]], undefined=[(0, 0)])
+    check(
+        run(pl["shl"](tensor([1, 1], D.INT16), scalar(D.INT32)), value([[1]], D.INT16), 16), [[0]], undefined=[(0, 0)]
+    )
 
 
 def test_poison():

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops_kit import D, check, ir_tensor, pl, pl_tensor, pl_tile, run, scalar, shape_of, tensor, tile, valid_of, value
+
 from pypto.ir.enums import MemorySpace
 from pypto.ir.expr import Cast, ConstInt
 from pypto.ops.registry import create_op_call
@@ -104,7 +105,7 @@ def test_float_to_int(mode, source):
     exact = x.data.astype(np.float64)[0]
     expected = list(WHOLE[mode])
     if source is not D.FP32:  # 1.2, 0.3 and 1.7 are inexact there, but on the same side of every boundary
-        assert all(abs(a - b) < 0.01 for a, b in zip(exact, X))
+        assert all(abs(a - b) < 0.01 for a, b in zip(exact, X, strict=True))
     check(run(pl["cast"](tensor([1, 11], source), D.INT32, mode=mode), x), [expected])
 
 
@@ -194,9 +195,10 @@ def test_directed_modes_bracket_the_value(numbers):
     assert ((nearest == down) | (nearest == up)).all()
 
 
-@pytest.mark.parametrize("target, dtype", [
-    (D.FP8E5M2, ml_dtypes.float8_e5m2), (D.FP8E4M3FN, ml_dtypes.float8_e4m3fn), (D.FP4, ml_dtypes.float4_e2m1fn)
-])
+@pytest.mark.parametrize(
+    "target, dtype",
+    [(D.FP8E5M2, ml_dtypes.float8_e5m2), (D.FP8E4M3FN, ml_dtypes.float8_e4m3fn), (D.FP4, ml_dtypes.float4_e2m1fn)],
+)
 def test_small_formats_round_to_nearest(target, dtype):
     x = np.linspace(-5.9, 5.9, 400, dtype=np.float32)[None]
     result = run(pl["cast"](tensor(x.shape), target, mode="rint"), value(x))
@@ -217,3 +219,23 @@ def test_undefined_elements_and_valid_region():
         valid=[2, 2],
         undefined=[(1, 0)],
     )
+
+
+@pytest.mark.parametrize("target", [D.FP16, D.BF16])
+@pytest.mark.parametrize("mode", [1, 2])
+def test_the_short_way_of_common_narrowings_agrees_with_the_general_one(target, mode):
+    from pypto.ops import conversion
+
+    bits = np.random.default_rng(5).integers(0, 2**32, 20000, dtype=np.uint64).astype(np.uint32)
+    small = bits & 0x87FFFFFF | 0x30000000  # around the subnormal numbers of FP16
+    x = [bits]
+    for base in (bits, small):
+        for keep, tie in ((0xFFFFE000, 0x1000), (0xFFFF0000, 0x8000)):
+            x += [(base & keep) + (tie + step) for step in (-1, 0, 1)]
+    x = np.concatenate(x).view(np.float32)
+    x = np.concatenate([x, np.array([0.0, -0.0, math.inf, -math.inf, 65519.9, 65520.0], np.float32)])
+    x = x[~np.isnan(x)]
+    short, _ = conversion.convert(x, D.FP32, target, mode)
+    with np.errstate(all="ignore"):
+        general, _ = conversion._general_to_float(x, D.FP32, target, mode)
+    np.testing.assert_array_equal(short.view(np.uint16), general.view(np.uint16))

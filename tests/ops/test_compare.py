@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from ops_kit import D, check, integers, pl, pl_tile, random, run, scalar, shape_of, tensor, tile, valid_of, value
+
 from pypto.ir.enums import MemorySpace
 from pypto.ir.expr import ConstFloat, ConstInt, Var
 from pypto.ir.type import ScalarType
@@ -35,9 +36,9 @@ def test_tensor_type():
     assert pl["cmp"](tensor([4, 40], D.INT32), 2.5).type.dtype is D.FP32
 
 
-@pytest.mark.parametrize("columns, width, used", [
-    (1, 32, 1), (8, 32, 1), (9, 32, 2), (40, 32, 5), (256, 32, 32), (257, 64, 33)
-])
+@pytest.mark.parametrize(
+    "columns, width, used", [(1, 32, 1), (8, 32, 1), (9, 32, 2), (40, 32, 5), (256, 32, 32), (257, 64, 33)]
+)
 def test_packed_type(columns, width, used):
     for call in (pl["cmp"](tile([4, columns]), tile([4, columns])), pl["cmp"](tile([4, columns]), 0.5)):
         assert call.type.dtype is D.UINT8
@@ -93,6 +94,8 @@ def test_sel_type():
         pl["sel"](tile([2, 32], D.UINT8), v, v, tile([1, 32], D.UINT8))
     with pytest.raises(ValueError, match="packed mask"):
         pl["sel"](tile([4, 40], D.FP32), v, v, tile([1, 32], D.UINT8))
+    with pytest.raises(ValueError, match="rank >= 1"):
+        pl["sel"](tile([], D.UINT8), tile([]), tile([]), tile([1, 32], D.UINT8))
     with pytest.raises(ValueError, match="fourth argument to be a TileType"):
         pl["sel"](mask, v, v, tensor([1, 32], D.UINT8))
 
@@ -209,7 +212,9 @@ def test_select_with_a_scalar(carrier):
 
 def test_bf16_compares_in_single_precision():
     a = value([[1.0, 2.0, 3.0]], D.BF16)
-    check(run(pl["cmp"](tile([1, 3], D.BF16), 2.0, cmp_type=3), a, 2.0), packed(np.array([[1, 1, 0]], bool), 32), (1, 1))
+    check(
+        run(pl["cmp"](tile([1, 3], D.BF16), 2.0, cmp_type=3), a, 2.0), packed(np.array([[1, 1, 0]], bool), 32), (1, 1)
+    )
 
 
 def test_sels_accepts_a_mask_that_covers_the_whole_tile():

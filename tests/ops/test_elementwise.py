@@ -23,6 +23,7 @@ from ops_kit import (
     valid_of,
     value,
 )
+
 from pypto.ir.enums import MemorySpace, PadValue, TileLayout
 from pypto.ir.expr import Add, ConstFloat, ConstInt, FloatDiv, Max, Min, Mul, Sub, Var
 from pypto.ir.type import ScalarType
@@ -73,8 +74,13 @@ def test_promotion_table():
 def test_broadcasting(level):
     n, m = Var("n", ScalarType(D.INDEX)), Var("m", ScalarType(D.INDEX))
     for a, b, result in (
-        ([4, 6], [4, 6], [4, 6]), ([4, 6], [6], [4, 6]), ([4, 1], [1, 6], [4, 6]), ([6], [4, 1], [4, 6]),
-        ([n, 6], [n, 6], ["n", 6]), ([n, 6], [1, 6], ["n", 6]), ([1, 6], [n, 6], ["n", 6]),
+        ([4, 6], [4, 6], [4, 6]),
+        ([4, 6], [6], [4, 6]),
+        ([4, 1], [1, 6], [4, 6]),
+        ([6], [4, 1], [4, 6]),
+        ([n, 6], [n, 6], ["n", 6]),
+        ([n, 6], [1, 6], ["n", 6]),
+        ([1, 6], [n, 6], ["n", 6]),
     ):
         assert shape_of(pl["add"](level(a), level(b))) == result
     for a, b, axis in (([4, 6], [4, 5], 0), ([4, 6], [3, 6], 1), ([n, 6], [m, 6], 1), ([n, 6], [4, 6], 1)):
@@ -160,7 +166,9 @@ def test_div_rules():
         pl["div"](tile([4, 6]), tile([1, 6]))
     with pytest.raises(ValueError, match="same valid_shape"):
         pl["div"](tile([4, 6], valid=[3, 6]), tile([4, 6]))
-    assert dict(ir_tensor["div"](tensor([4, 6]), tensor([4, 6]), high_precision=True).kwargs) == {"high_precision": True}
+    assert dict(ir_tensor["div"](tensor([4, 6]), tensor([4, 6]), high_precision=True).kwargs) == {
+        "high_precision": True
+    }
     assert dict(ir_tile["div"](tile([4, 6]), tile([4, 6])).kwargs) == {}
 
 

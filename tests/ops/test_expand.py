@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from ops_kit import D, check, integers, ir_tile, pl, pl_tile, random, run, shape_of, tensor, tile, valid_of, value
+
 from pypto.ir.enums import MemorySpace, TileLayout
 from pypto.ir.expr import ConstFloat, Var
 from pypto.ir.type import ScalarType

@@ -20,12 +20,12 @@ from ops_kit import (
     valid_of,
     value,
 )
+
 from pypto.ir.enums import ArgEffect, MemorySpace
 from pypto.ir.expr import Var
 from pypto.ir.type import ScalarType, TensorType, TileType, TupleType
 from pypto.ops.registry import REGISTRY, create_op_call, get_op_arg_effect
 from pypto.ops.values import OutOfBoundsError
-
 
 # --- index form -------------------------------------------------------------------------------------------------------
 
@@ -52,20 +52,32 @@ def test_index_form_types():
         create_op_call("tensor.gather", [x, index], {})
 
 
-@pytest.mark.parametrize("arguments", [
-    {"dim": 1, "mask_pattern": 1}, {"index": 1, "kvalue": 1}, {"mask_pattern": 1, "out_cols": 4},
-    {"output_dtype": D.INT32, "offset": 3},
-])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"dim": 1, "mask_pattern": 1},
+        {"index": 1, "kvalue": 1},
+        {"mask_pattern": 1, "out_cols": 4},
+        {"output_dtype": D.INT32, "offset": 3},
+    ],
+)
 def test_forms_exclude_each_other(arguments):
     with pytest.raises(ValueError, match="mutually exclusive"):
         pl["gather"](tensor([8, 16]), **arguments)
 
 
-@pytest.mark.parametrize("arguments, missing", [
-    ({"dim": 1}, "index"), ({"index": tensor([8, 4], D.INT32)}, "dim"), ({}, "dim, index"),
-    ({"output_dtype": D.INT32}, "mask_pattern"),
-    ({"kvalue": 1.0}, "cmp_mode, out_cols"), ({"cmp_mode": "eq", "out_cols": 4}, "kvalue"), ({"offset": 2}, "kvalue"),
-])
+@pytest.mark.parametrize(
+    "arguments, missing",
+    [
+        ({"dim": 1}, "index"),
+        ({"index": tensor([8, 4], D.INT32)}, "dim"),
+        ({}, "dim, index"),
+        ({"output_dtype": D.INT32}, "mask_pattern"),
+        ({"kvalue": 1.0}, "cmp_mode, out_cols"),
+        ({"cmp_mode": "eq", "out_cols": 4}, "kvalue"),
+        ({"offset": 2}, "kvalue"),
+    ],
+)
 def test_incomplete_forms(arguments, missing):
     with pytest.raises(ValueError, match=f"missing {missing}"):
         pl["gather"](tensor([8, 16]), **arguments)
@@ -147,8 +159,13 @@ def test_gatherb_semantics():
 # --- mask form --------------------------------------------------------------------------------------------------------
 
 COLUMNS = {
-    1: lambda c: c % 2 == 0, 2: lambda c: c % 2 == 1, 3: lambda c: c % 4 == 0, 4: lambda c: c % 4 == 1,
-    5: lambda c: c % 4 == 2, 6: lambda c: c % 4 == 3, 7: lambda c: True,
+    1: lambda c: c % 2 == 0,
+    2: lambda c: c % 2 == 1,
+    3: lambda c: c % 4 == 0,
+    4: lambda c: c % 4 == 1,
+    5: lambda c: c % 4 == 2,
+    6: lambda c: c % 4 == 3,
+    7: lambda c: True,
 }
 
 
@@ -212,11 +229,16 @@ def test_compare_form_types():
     assert ir_tile["resolve_gather_compare_cmp_mode"]("ge") == 5
 
 
-@pytest.mark.parametrize("changes, phrase", [
-    ({"cmp_mode": "above"}, "cmp_mode must be one of"), ({"cmp_mode": 6}, "cmp_mode must be one of"),
-    ({"out_cols": 0}, "out_cols > 0"), ({"count_dtype": D.INT64}, "requires count_dtype dtype in {INT32, UINT32}"),
-    ({"kvalue": scalar(D.FP16)}, "kvalue dtype"),
-])
+@pytest.mark.parametrize(
+    "changes, phrase",
+    [
+        ({"cmp_mode": "above"}, "cmp_mode must be one of"),
+        ({"cmp_mode": 6}, "cmp_mode must be one of"),
+        ({"out_cols": 0}, "out_cols > 0"),
+        ({"count_dtype": D.INT64}, "requires count_dtype dtype in {INT32, UINT32}"),
+        ({"kvalue": scalar(D.FP16)}, "kvalue dtype"),
+    ],
+)
 def test_compare_form_errors(changes, phrase):
     arguments = {"kvalue": 1.0, "cmp_mode": "eq", "out_cols": 4, **changes}
     with pytest.raises(ValueError, match=phrase):
@@ -258,7 +280,10 @@ def test_gather_row_types():
         dst = level([8, 16], D.FP16)
         call = build["gather_row"](dst, tensor([100, 64], D.FP16), [0, 0], [5, 16], [1, 16])
         assert (call.type == dst.type, len(call.args), dict(call.kwargs)) == (True, 5, {})
-        assert len(pl["gather_row"](dst, tensor([100, 64], D.FP16), [0, 0], [5, 16], [1, 16], valid_shape=[1, 9]).args) == 6
+        assert (
+            len(pl["gather_row"](dst, tensor([100, 64], D.FP16), [0, 0], [5, 16], [1, 16], valid_shape=[1, 9]).args)
+            == 6
+        )
         name = call.op.name
         assert get_op_arg_effect(name, 0) is ArgEffect.ReadWrite and REGISTRY[name].alias_operand == 0
         src = tensor([100, 64], D.FP16)
@@ -271,7 +296,11 @@ def test_gather_row_types():
             ([dst, src, [0, 0], [-1, 0], [1, 16]], {}, "provably negative"),
             ([dst, src, [0, 0], [0, 0], [1, 16]], {"valid_shape": [1, 17]}, "valid_shape within shapes"),
             ([dst, src, [0, 0], [0, 0], [1, scalar(D.INDEX)]], {}, "compile-time constant"),
-            ([dst, src, [0, 0], [0, 0], [1, 8]], {"transpose": True, "valid_shape": [1, scalar(D.INDEX)]}, "static valid_shape"),
+            (
+                [dst, src, [0, 0], [0, 0], [1, 8]],
+                {"transpose": True, "valid_shape": [1, scalar(D.INDEX)]},
+                "static valid_shape",
+            ),
             ([dst, src, [0, 0], [0, 0], [1, 16]], {"transpose": True}, "leaves destination"),
         ):
             with pytest.raises(ValueError, match=phrase):
@@ -310,8 +339,10 @@ def test_paged_gather():
     padded[:, :4] = expected.T
     check(run(transposed, value(src), value(index[None]), value(table)), padded, valid=(8, 4))
     for changes, phrase in (
-        ({"size": 16}, "col_off"), ({"is_trans": True, "space": MemorySpace.Vec}, "space=Mat"),
-        ({"block_size": 0}, "block_size > 0"), ({"col_off": -1}, "col_off >= 0"),
+        ({"size": 16}, "col_off"),
+        ({"is_trans": True, "space": MemorySpace.Vec}, "space=Mat"),
+        ({"block_size": 0}, "block_size > 0"),
+        ({"col_off": -1}, "col_off >= 0"),
     ):
         arguments = {"block_size": 4, "size": 8, "max_indices": 4, "col_off": 2, **changes}
         with pytest.raises(ValueError, match=phrase):

@@ -21,6 +21,7 @@ from ops_kit import (
     valid_of,
     value,
 )
+
 from pypto.ir.enums import ArgEffect, CompactMode, MemorySpace, TileLayout
 from pypto.ir.expr import ConstBool, Var
 from pypto.ir.type import ScalarType
@@ -40,15 +41,18 @@ ACC = (TileLayout.col_major, TileLayout.row_major, 1024)
 # --- tensors: types ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lhs, rhs, shape", [
-    ([32, 64], [64, 48], [32, 48]),
-    ([64], [64], []),
-    ([32, 64], [64], [32]),
-    ([64], [64, 48], [48]),
-    ([5, 32, 64], [64, 48], [5, 32, 48]),
-    ([1, 32, 64], [5, 64, 48], [5, 32, 48]),
-    ([2, 1, 32, 64], [3, 64, 48], [2, 3, 32, 48]),
-])
+@pytest.mark.parametrize(
+    "lhs, rhs, shape",
+    [
+        ([32, 64], [64, 48], [32, 48]),
+        ([64], [64], []),
+        ([32, 64], [64], [32]),
+        ([64], [64, 48], [48]),
+        ([5, 32, 64], [64, 48], [5, 32, 48]),
+        ([1, 32, 64], [5, 64, 48], [5, 32, 48]),
+        ([2, 1, 32, 64], [3, 64, 48], [2, 3, 32, 48]),
+    ],
+)
 def test_tensor_shapes(lhs, rhs, shape):
     call = pl["matmul"](tensor(lhs), tensor(rhs))
     assert shape_of(call) == shape
@@ -195,7 +199,12 @@ def test_tile_matmul_bias_type():
 
 def test_batch_matmul_types():
     call = pl["batch_matmul"](tile([1, 32, 64], D.FP16), tile([5, 64, 48], D.FP16))
-    assert (shape_of(call), call.type.dtype, call.type.memory_space, acc_view(call)) == ([5, 32, 48], D.FP32, M.Acc, ACC)
+    assert (shape_of(call), call.type.dtype, call.type.memory_space, acc_view(call)) == (
+        [5, 32, 48],
+        D.FP32,
+        M.Acc,
+        ACC,
+    )
     acc = Var("acc", call.type)
     again = pl_tile["batch_matmul_acc"](acc, tile([1, 32, 64], D.FP16), tile([5, 64, 48], D.FP16))
     assert again.type == call.type
@@ -268,9 +277,7 @@ def test_half_accumulates_in_single_precision_and_rounds_once():
         rounded = run(pl["matmul"](tensor(x.shape, dtype), tensor(y.shape, dtype)), value(x), value(y))
         assert rounded.dtype == np.dtype(numpy_type)
         check(rounded, wide.astype(numpy_type), rtol=1e-6)
-        full = run(
-            pl["matmul"](tensor(x.shape, dtype), tensor(y.shape, dtype), out_dtype=D.FP32), value(x), value(y)
-        )
+        full = run(pl["matmul"](tensor(x.shape, dtype), tensor(y.shape, dtype), out_dtype=D.FP32), value(x), value(y))
         check(full, wide, rtol=1e-6)
         on_chip = run(pl["matmul"](tile(x.shape, dtype), tile(y.shape, dtype)), value(x), value(y))
         check(on_chip, wide, rtol=1e-6)
@@ -306,9 +313,7 @@ def test_poison_follows_rows_and_columns():
     result = run(call, value(x, undefined=[(1, 2)]), value(y, undefined=[(4, 0)]))
     poisoned = [(1, j) for j in range(3)] + [(i, 0) for i in (0, 2, 3)]
     check(result, x @ y, undefined=poisoned, rtol=1e-5)
-    vector = run(
-        pl["matmul"](tensor([4, 5]), tensor([5])), value(x, undefined=[(1, 2)]), value(y[:, 0])
-    )
+    vector = run(pl["matmul"](tensor([4, 5]), tensor([5])), value(x, undefined=[(1, 2)]), value(y[:, 0]))
     check(vector, x @ y[:, 0], undefined=[(1,)], rtol=1e-5)
     dot = run(pl["matmul"](tensor([5]), tensor([5])), value(x[0]), value(y[:, 0], undefined=[(3,)]))
     assert not dot.mask.any()

@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from ops_kit import D, check, ir_tile, pl, run, shape_of, tile, valid_of, value
+
 from pypto.ir.enums import ArgEffect, CompactMode, MemorySpace
 from pypto.ir.expr import Var
 from pypto.ops.registry import get_op_arg_effect
@@ -33,22 +34,28 @@ def test_types():
     assert pl["matmul_mx_bias"](*operands(), tile([1, N])).type == call.type
 
 
-@pytest.mark.parametrize("changes, phrase", [
-    ({"lhs": tile([M, K], D.FP16)}, "requires lhs dtype FP8E4M3FN"),
-    ({"lhs": tile([M, K], D.FP4)}, "requires lhs dtype FP8E4M3FN.*cast FP4"),
-    ({"rhs": tile([K, N], D.FP8E5M2)}, "requires rhs dtype FP8E4M3FN"),
-    ({"lhs_scale": tile([M, K // 32], D.UINT8)}, "requires lhs_scale dtype FP8E8M0"),
-    ({"lhs_scale": tile([M, 3], E8)}, "lhs_scale columns"),
-    ({"rhs_scale": tile([2, 31], E8)}, "rhs_scale columns"),
-    ({"rhs_scale": tile([1, N], E8)}, "rhs_scale rows"),
-    ({"lhs": tile([8, K], F8), "lhs_scale": tile([8, 2], E8)}, "M to be a multiple of 16"),
-    ({"lhs": tile([M, 32], F8), "lhs_scale": tile([M, 1], E8), "rhs": tile([32, N], F8)}, "K to be a multiple of 64"),
-    ({"rhs": tile([K, 16], F8), "rhs_scale": tile([2, 16], E8)}, "N to be a multiple of 32"),
-    ({"lhs": tile([M, K], F8, valid=[M, 50])}, "same valid K"),
-    ({"lhs": tile([M, K], F8, valid=[M, 30]), "rhs": tile([K, N], F8, valid=[30, N])}, "scale-group count"),
-    ({"lhs": tile([M, K], F8, valid=[M, 0]), "rhs": tile([K, N], F8, valid=[0, N])}, "positive valid K"),
-    ({"rhs": tile([128, N], F8)}, "inner dimensions"),
-])
+@pytest.mark.parametrize(
+    "changes, phrase",
+    [
+        ({"lhs": tile([M, K], D.FP16)}, "requires lhs dtype FP8E4M3FN"),
+        ({"lhs": tile([M, K], D.FP4)}, "requires lhs dtype FP8E4M3FN.*cast FP4"),
+        ({"rhs": tile([K, N], D.FP8E5M2)}, "requires rhs dtype FP8E4M3FN"),
+        ({"lhs_scale": tile([M, K // 32], D.UINT8)}, "requires lhs_scale dtype FP8E8M0"),
+        ({"lhs_scale": tile([M, 3], E8)}, "lhs_scale columns"),
+        ({"rhs_scale": tile([2, 31], E8)}, "rhs_scale columns"),
+        ({"rhs_scale": tile([1, N], E8)}, "rhs_scale rows"),
+        ({"lhs": tile([8, K], F8), "lhs_scale": tile([8, 2], E8)}, "M to be a multiple of 16"),
+        (
+            {"lhs": tile([M, 32], F8), "lhs_scale": tile([M, 1], E8), "rhs": tile([32, N], F8)},
+            "K to be a multiple of 64",
+        ),
+        ({"rhs": tile([K, 16], F8), "rhs_scale": tile([2, 16], E8)}, "N to be a multiple of 32"),
+        ({"lhs": tile([M, K], F8, valid=[M, 50])}, "same valid K"),
+        ({"lhs": tile([M, K], F8, valid=[M, 30]), "rhs": tile([K, N], F8, valid=[30, N])}, "scale-group count"),
+        ({"lhs": tile([M, K], F8, valid=[M, 0]), "rhs": tile([K, N], F8, valid=[0, N])}, "positive valid K"),
+        ({"rhs": tile([128, N], F8)}, "inner dimensions"),
+    ],
+)
 def test_errors(changes, phrase):
     with pytest.raises(ValueError, match=phrase):
         pl["matmul_mx"](*operands(**changes))

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from ops_kit import D, check, pl, pl_tensor, pl_tile, run, shape_of, tensor, tile, valid_of, value
+
 from pypto.ir.enums import ArgEffect, MemorySpace, PadValue, TensorLayout
 from pypto.ir.expr import ConstFloat, ConstInt, Var
 from pypto.ir.type import ScalarType
@@ -38,19 +39,36 @@ def test_expand_types():
         assert shape_of(pl["fillpad_expand"](level([n, 6]), [8, 6])) == [8, 6]
 
 
-@pytest.mark.parametrize("given, stored", [
-    (PadValue.zero, PadValue.zero), (PadValue.max, PadValue.max), (PadValue.min, PadValue.min),
-    (0, PadValue.zero), (0.0, PadValue.zero), (math.inf, PadValue.max), (-math.inf, PadValue.min),
-    (ConstInt(0, D.INDEX), PadValue.zero), (ConstFloat(math.inf, D.FP32), PadValue.max),
-])
+@pytest.mark.parametrize(
+    "given, stored",
+    [
+        (PadValue.zero, PadValue.zero),
+        (PadValue.max, PadValue.max),
+        (PadValue.min, PadValue.min),
+        (0, PadValue.zero),
+        (0.0, PadValue.zero),
+        (math.inf, PadValue.max),
+        (-math.inf, PadValue.min),
+        (ConstInt(0, D.INDEX), PadValue.zero),
+        (ConstFloat(math.inf, D.FP32), PadValue.max),
+    ],
+)
 def test_pad_values(given, stored):
     assert pl["fillpad"](tensor([4, 6]), given).kwargs["pad_value"] is stored
 
 
-@pytest.mark.parametrize("given, error", [
-    (PadValue.null, ValueError), (math.nan, ValueError), (1, ValueError), (-0.5, ValueError),
-    (True, TypeError), ("zero", TypeError), (None, TypeError),
-])
+@pytest.mark.parametrize(
+    "given, error",
+    [
+        (PadValue.null, ValueError),
+        (math.nan, ValueError),
+        (1, ValueError),
+        (-0.5, ValueError),
+        (True, TypeError),
+        ("zero", TypeError),
+        (None, TypeError),
+    ],
+)
 def test_pad_value_errors(given, error):
     for function, operands in (
         (pl["fillpad"], [tensor([4, 6])]),
@@ -71,11 +89,17 @@ def test_ir_level():
         pl["fillpad"](3)
 
 
-@pytest.mark.parametrize("dtype, low, high", [
-    (D.FP32, -math.inf, math.inf), (D.BF16, -math.inf, math.inf),
-    (D.INT8, -128, 127), (D.UINT16, 0, 65535), (D.INT32, -(2**31), 2**31 - 1),
-    (D.FP8E4M3FN, -448, 448),
-])
+@pytest.mark.parametrize(
+    "dtype, low, high",
+    [
+        (D.FP32, -math.inf, math.inf),
+        (D.BF16, -math.inf, math.inf),
+        (D.INT8, -128, 127),
+        (D.UINT16, 0, 65535),
+        (D.INT32, -(2**31), 2**31 - 1),
+        (D.FP8E4M3FN, -448, 448),
+    ],
+)
 @pytest.mark.parametrize("level", [tensor, tile])
 def test_semantics(dtype, low, high, level):
     for pad, number in ((PadValue.zero, 0), (PadValue.min, low), (PadValue.max, high)):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from ops_kit import D, check, integers, pl, pl_tile, run, shape_of, tensor, tile, valid_of, value
+
 from pypto.ir.expr import Var
 from pypto.ir.type import ScalarType
 

@@ -18,6 +18,7 @@ from ops_kit import (
     valid_of,
     value,
 )
+
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import MemorySpace, TileLayout
 from pypto.ir.expr import Var

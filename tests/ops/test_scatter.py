@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from ops_kit import D, check, integers, ir_tensor, pl, pl_tensor, pl_tile, run, shape_of, tensor, tile, valid_of, value
+
 from pypto.ir.enums import ArgEffect
 from pypto.ir.expr import ConstInt
 from pypto.ops.registry import REGISTRY, create_op_call, get_op_arg_effect
@@ -12,7 +13,10 @@ def test_index_form_types():
     x, i, s = tensor([8, 16], D.FP16, valid=[6, 16]), tensor([8, 4], D.INT16), tensor([8, 4], D.FP16)
     call = pl["scatter"](x, dim=-1, index=i, src=s)
     assert (call.op.name, shape_of(call), valid_of(call), dict(call.kwargs)) == (
-        "tensor.scatter", [8, 16], [6, 16], {"dim": -1},
+        "tensor.scatter",
+        [8, 16],
+        [6, 16],
+        {"dim": -1},
     )
     assert pl_tensor["scatter"](x, -1, i, s).kwargs["dim"] == -1
     for a, dim, index, src, phrase in (
@@ -100,9 +104,9 @@ def test_tile_scatter_writes_flat_positions_in_place():
         assert get_op_arg_effect(name, 0) is ArgEffect.ReadWrite and REGISTRY[name].alias_operand == 0
 
 
-@pytest.mark.parametrize("pattern, group, start", [
-    (1, 2, 0), (2, 2, 1), (3, 4, 0), (4, 4, 1), (5, 4, 2), (6, 4, 3), (7, 1, 0)
-])
+@pytest.mark.parametrize(
+    "pattern, group, start", [(1, 2, 0), (2, 2, 1), (3, 4, 0), (4, 4, 1), (5, 4, 2), (6, 4, 3), (7, 1, 0)]
+)
 def test_mask_form_semantics(pattern, group, start):
     s, d = integers((3, 4), 0, 99, 1), integers((3, 4 * group), 100, 199, 2)
     expected = d.copy()
@@ -169,7 +173,5 @@ def test_scatter_update_of_blocks():
     index = np.array([[5, 1]], np.int32)
     expected = x.reshape(6, 4).copy()
     expected[[5, 1]] = s.reshape(2, 4)
-    call = pl["scatter_update"](
-        tensor([2, 3, 1, 4], D.INT32), tensor([1, 2], D.INT32), tensor([1, 2, 1, 4], D.INT32)
-    )
+    call = pl["scatter_update"](tensor([2, 3, 1, 4], D.INT32), tensor([1, 2], D.INT32), tensor([1, 2, 1, 4], D.INT32))
     check(run(call, value(x), value(index), value(s)), expected.reshape(2, 3, 1, 4))

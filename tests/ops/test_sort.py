@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from ops_kit import (
     D,
-    check,
     integers,
     ir_tensor,
     ir_tile,
@@ -19,6 +18,7 @@ from ops_kit import (
     valid_of,
     value,
 )
+
 from pypto.ir.expr import Var
 from pypto.ir.type import ScalarType
 from pypto.ops.registry import create_op_call
@@ -98,7 +98,11 @@ def test_format2_types():
     lists = [tensor([1, 64]), tensor([1, 128]), tensor([1, 64]), tensor([1, 32])]
     assert shape_of(pl["mrgsort"](*lists[:2])) == [1, 192]
     call = pl["mrgsort"](*lists, exhausted=True)
-    assert (call.op.name, shape_of(call), dict(call.kwargs)) == ("tensor.mrgsort_format2", [1, 288], {"exhausted": True})
+    assert (call.op.name, shape_of(call), dict(call.kwargs)) == (
+        "tensor.mrgsort_format2",
+        [1, 288],
+        {"exhausted": True},
+    )
     tiles = [tile([1, 64])] * 3
     call = pl["mrgsort"](*tiles, tmp=tile([1, 192]))
     assert (call.op.name, len(call.args), shape_of(call)) == ("tile.mrgsort_format2", 4, [1, 192])
@@ -122,10 +126,7 @@ def test_sort32_semantics():
     values = integers((3, 64), 0, 9).astype(np.float32)  # many ties
     indices = np.random.default_rng(1).permuted(np.tile(np.arange(64), (3, 1)), axis=1).astype(np.uint32)
     expected = np.concatenate(
-        [
-            np.stack([sorted_list(values[r, b : b + 32], indices[r, b : b + 32]) for r in range(3)])
-            for b in (0, 32)
-        ],
+        [np.stack([sorted_list(values[r, b : b + 32], indices[r, b : b + 32]) for r in range(3)]) for b in (0, 32)],
         axis=1,
     )
     result = run(pl["sort32"](tile([3, 64]), tile([3, 64], D.UINT32)), value(values), value(indices))
@@ -190,8 +191,21 @@ def test_format2_merges_lists():
 
 
 def test_exhausted_stops_with_the_first_list_used_up():
-    a, b = interleave(np.array([[9.0, 8.0, 1.0]]), np.arange(3)[None]), interleave(np.array([[7.0, 6.0]]), np.array([[3, 4]]))
+    a, b = (
+        interleave(np.array([[9.0, 8.0, 1.0]]), np.arange(3)[None]),
+        interleave(np.array([[7.0, 6.0]]), np.array([[3, 4]])),
+    )
     call = pl["mrgsort"](tensor([1, 6]), tensor([1, 4]), exhausted=True)
     result = run(call, value(a), value(b))
     assert result.data[0, 0:8:2].tolist() == [9, 8, 7, 6]
     assert result.mask[0].tolist() == [True] * 8 + [False] * 2
+
+
+def test_lists_have_a_dimension():
+    for level in (tensor, tile):
+        with pytest.raises(ValueError, match="rank >= 1"):
+            pl["sort32"](level([]), level([], D.UINT32))
+        with pytest.raises(ValueError, match="rank >= 1"):
+            pl["mrgsort"](level([]), block_len=64)
+        with pytest.raises(ValueError, match="rank >= 1"):
+            pl["mrgsort"](level([]), level([]), tmp=None if level is tensor else tile([]))

@@ -2,7 +2,23 @@
 
 import numpy as np
 import pytest
-from ops_kit import D, check, integers, ir_tile, pl, pl_tensor, pl_tile, random, run, scalar, tensor, tile, valid_of, value
+from ops_kit import (
+    D,
+    check,
+    integers,
+    ir_tile,
+    pl,
+    pl_tensor,
+    pl_tile,
+    random,
+    run,
+    scalar,
+    tensor,
+    tile,
+    valid_of,
+    value,
+)
+
 from pypto.ir.expr import ConstFloat
 from pypto.ops.registry import REGISTRY, create_op_call
 

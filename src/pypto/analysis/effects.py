@@ -106,14 +106,37 @@ class _Walker:
             return [UNKNOWN] * count
         return [FRESH if i is None or i >= len(e.args) else self.root(e.args[i]) for i in lineage]
 
+    def is_view(self, e: Expr) -> bool:
+        """Whether the value may be a part of its root, or the root under another shape."""
+        if isinstance(e, Var):
+            return e in self.views
+        if isinstance(e, x.TupleGetItemExpr):
+            return self.is_view(e.tuple)
+        if isinstance(e, x.MakeTuple):
+            return any(self.is_view(v) for v in e.elements)
+        if not isinstance(e, (x.Call, x.Submit)):
+            return False
+        if isinstance(e.op, x.GlobalVar):
+            from .lineage import returns_views
+
+            function = self.functions.get(e.op.name)
+            return function is None or returns_views(function) or any(self.is_view(a) for a in e.args)
+        definition = REGISTRY.get(e.op.name)
+        if definition is None or definition.alias_operand is None or definition.alias is Alias.FRESH:
+            return False
+        return definition.alias is Alias.VIEW or self.is_view(e.args[definition.alias_operand])
+
     def assign(self, var: Var, e: Expr) -> None:
+        if not isinstance(var.type, (TensorType, TupleType)):
+            return
+        if self.is_view(e):
+            self.views.add(var)
         if isinstance(var.type, TupleType):
             roots = self.value_roots(e)
             if roots is not None:
                 self.tuples[var] = roots
             return
-        if isinstance(var.type, TensorType):
-            self.merge(var, self.root(e))
+        self.merge(var, self.root(e))
 
     def merge(self, var: Var, root: Any) -> None:
         """Give a variable a root; inside loops and branches an earlier, different one makes it unknown."""
@@ -198,11 +221,8 @@ class _Walker:
                 self.stmt(inner)
         elif isinstance(s, st.AssignStmt):
             self.expr(s.value)
-            if not isinstance(s.var.type, (TensorType, TupleType)) and type(s.var.type).__name__ in (
-                "ScalarType",
-                "ArrayType",
-            ):
-                self._scalar(s.var)
+            if not isinstance(s.var.type, TensorType):
+                self.effects.others.setdefault(s.var, None)
             self.assign(s.var, s.value)
         elif isinstance(s, st.EvalStmt):
             self.expr(s.expr)
@@ -220,9 +240,6 @@ class _Walker:
             self._loop(s)
         elif isinstance(s, st.ScopeStmt):
             self.stmt(s.body)
-
-    def _scalar(self, var: Var) -> None:
-        del var  # scalars computed by a kernel stay in it; a use behind the scope is found when it is read
 
     def _if(self, s: st.IfStmt) -> None:
         from ..ir.tree import get_last_yield_stmt

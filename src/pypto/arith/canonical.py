@@ -132,7 +132,8 @@ class _Run:
             terms: list[Term] = []
             base = 0
             for leaf, factor in linear_leaves(e):
-                part = self._of(leaf)
+                # A sum among the leaves is one that would overflow: it stays together.
+                part = Sum([Term(self._exprs[leaf])], 0) if is_linear(leaf) else self._of(leaf)
                 base += part.base * factor
                 terms += [t.with_scale(t.scale * factor) for t in part.terms]
             return Sum(self._merged(terms), base)
@@ -264,16 +265,31 @@ class _Run:
             return e
         if isinstance(e, Var):
             return self._replace.get(e, e)
-        for child in operands(e):
-            if child not in self._exprs:  # a partial sum of a sum that overflows
-                post_order(child, self._exprs, self._visit)
+        if is_linear(e) and is_integer(e):
+            return self._sum_over_leaves(e)
+        return self._over(e, self._exprs)
+
+    def _sum_over_leaves(self, e: Any) -> Any:
+        """A sum that overflows, as it is but for its leaves."""
+        made: dict[Any, Any] = {leaf: self._exprs[leaf] for leaf, _ in linear_leaves(e)}
+        made.pop(e, None)
+
+        def visit(node: Any) -> None:
+            made[node] = self._over(node, made) if is_linear(node) else node
+
+        post_order(e, made, visit, lambda node: operands(node) if is_linear(node) else ())
+        return made[e]
+
+    @staticmethod
+    def _over(e: Any, made: dict[Any, Any]) -> Any:
+        """The node over other children, folded."""
         if isinstance(e, BinaryExpr):
-            left, right = self._exprs[e.left], self._exprs[e.right]
+            left, right = made[e.left], made[e.right]
             node: Any = e
             if left is not e.left or right is not e.right:
                 node = type(e)(left, right, e.dtype, e.span)
         elif isinstance(e, UnaryExpr):
-            operand = self._exprs[e.operand]
+            operand = made[e.operand]
             node = e if operand is e.operand else type(e)(operand, e.dtype, e.span)
         else:
             return e

@@ -58,6 +58,10 @@ def linear_parts(e: Any) -> tuple[Any, ...]:
     return (e.operand,) if cls is x.Neg else (e.left, e.right)
 
 
+# A sum whose own coefficient is beyond this is not opened: the coefficients in it would soon exceed 64 bits.
+_OPEN_LIMIT = 2**60
+
+
 def linear_leaves(root: Any) -> list[tuple[Any, int]]:
     """``root`` as a sum of coefficients times leaves, in the order of their first appearance.
 
@@ -74,10 +78,13 @@ def linear_leaves(root: Any) -> list[tuple[Any, int]]:
 
     post_order(root, seen, visit, lambda node: linear_parts(node) if is_linear(node) else ())
     seen[root] = 1
+    closed = set()
     for node in reversed(order):
         factor = seen[node]
         cls = type(node)
-        if cls is x.Add:
+        if abs(factor) > _OPEN_LIMIT:
+            closed.add(node)
+        elif cls is x.Add:
             seen[node.left] += factor
             seen[node.right] += factor
         elif cls is x.Sub:
@@ -88,7 +95,7 @@ def linear_leaves(root: Any) -> list[tuple[Any, int]]:
         elif is_linear(node):
             literal = node.left if type(node.left) is x.ConstInt else node.right
             seen[linear_parts(node)[0]] += factor * literal.value
-    return [(node, seen[node]) for node in order if not is_linear(node)]
+    return [(node, seen[node]) for node in order if node in closed or (not is_linear(node) and seen[node])]
 
 
 def add_scaled(target: Poly, source: Poly, factor: int) -> None:
@@ -178,7 +185,7 @@ class Polynomials:
             return ()
         # A sum is looked at as a whole: polynomials of its partial sums would take quadratic time.
         if is_linear(e):
-            return tuple(leaf for leaf, factor in linear_leaves(e) if factor)
+            return tuple(leaf for leaf, _ in linear_leaves(e))
         if isinstance(e, BinaryExpr):
             return e.left, e.right
         return (e.operand,) if isinstance(e, UnaryExpr) else ()
@@ -196,8 +203,7 @@ class Polynomials:
         if is_linear(e):
             total: Poly = {}
             for leaf, factor in linear_leaves(e):
-                if factor:
-                    add_scaled(total, self._memo[leaf], factor)
+                add_scaled(total, self._memo[leaf], factor)
             return total
         handler = _HANDLERS.get(cls)
         if handler is not None:

@@ -27,7 +27,7 @@ LOOPS = ("range", "parallel", "unroll", "pipeline", "while", "while_")
 class Construct:
     """An open ``if``, loop or scope, as far as yields, breaks and nesting rules care."""
 
-    __slots__ = ("iter_args", "kind", "node", "yield_allowed", "yield_names", "yield_types")
+    __slots__ = ("iter_args", "kind", "node", "yield_allowed", "yield_names", "yield_node", "yield_types")
 
     def __init__(self, kind: str, node: ast.stmt | None = None) -> None:
         self.kind = kind
@@ -37,6 +37,7 @@ class Construct:
         # names given by assignment-form yields, in order, with annotation types; None before the first yield
         self.yield_names: list[str] | None = None
         self.yield_types: list[Type] = []
+        self.yield_node: ast.expr | None = None
 
 
 class ParserBase:
@@ -65,7 +66,7 @@ class ParserBase:
         self.binding_counts: dict[Var, int] = {}
         self.return_values: list[tuple[list[Expr], Span]] = []
         self.rebind_counts: dict[str, int] = {}
-        self.valueless: dict[Expr, str] = {}  # what calls of inline functions without a result give, by identity
+        self.statement_call: Any = None  # the call that is a statement of its own: it needs no value
 
     # --- spans and errors ---------------------------------------------------------------------------------------------
 
@@ -149,7 +150,8 @@ class ParserBase:
         return found
 
     def _strict_target(self, name: str, found: Any, type_: Type, span: Span, node: Any) -> Var:
-        if name in self.scopes.tables[-1]:
+        here = name in self.scopes.tables[-1]
+        if here and found in self.definition_spans:  # parameters, loop variables and iter args may be shadowed
             raise SSAViolationError(
                 f"Variable '{name}' is already defined",
                 span,
@@ -157,12 +159,12 @@ class ParserBase:
                 note="Under strict_ssa a variable can't be assigned twice",
                 previous_span=self.definition_spans.get(found),
             )
-        if found is not None and type(found) is Var and any(c.kind in LOOPS for c in self.constructs):
+        if not here and type(found) is Var and any(c.kind in LOOPS for c in self.constructs):
             raise SSAViolationError(
                 f"Variable '{name}' is already defined outside this loop",
                 span,
                 hint="Carry the value with init_values=(...) and pl.yield_(...)",
-                previous_span=self.definition_spans.get(found),
+                previous_span=self.definition_spans.get(found, found.span),
             )
         return self.new_var(name, type_, span)
 

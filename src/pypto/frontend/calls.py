@@ -18,7 +18,7 @@ from ..ir.program import Function
 from ..ir.span import Span
 from ..ir.tree import deduce_call_return_type
 from ..ir.type import ScalarType, TensorType, TupleType, Type, UnknownType
-from ..ops.surface import INFO, NAMESPACES, level_of
+from ..ops.surface import INFO, IR_NAMESPACES, NAMESPACES, level_of
 from .call_attrs import CallAttributes
 from .closure import MISSING, dotted
 from .context import BufferMetadata, Signature
@@ -172,10 +172,10 @@ class Calls(CallAttributes):
         if construct is not None:
             return construct(self, node)  # type: ignore[no-any-return]
         function = NAMESPACES[namespace].get(name)
-        if function is None:
-            from ..ops.surface import IR_NAMESPACES
-
-            function = IR_NAMESPACES[namespace].get(name)
+        if function is None or len(node.args) > function.__code__.co_argcount:
+            # Printed forms of operations that have no name for users, or operands that users can't give.
+            raw = IR_NAMESPACES.get(namespace, {}).get(name)
+            function = raw if raw is not None else function
         if function is None:
             known = [*NAMESPACES[namespace]]
             raise InvalidOperationError(

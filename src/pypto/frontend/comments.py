@@ -91,17 +91,12 @@ class CommentQueue:
     def take_pending(self) -> list[str]:
         """The comments for the next emitted statement."""
         if not self._pending:
-            return self._pending
+            return []  # a list of its own: callers hold it while the queue goes on
         taken, self._pending = self._pending, []
         return taken
 
     def add_docstring(self, text: str) -> None:
         self._pending.extend(line.strip() for line in text.strip().splitlines())
-
-    def skip_to(self, line: int) -> None:
-        """Drop comments before a line (of a signature, say)."""
-        while self._next < len(self._comments) and self._comments[self._next].line < line:
-            self._next += 1
 
     def reach(self, stmt: ast.stmt) -> None:
         """Take the comments that belong to a statement: those above it, and trailing or header ones."""

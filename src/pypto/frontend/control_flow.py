@@ -11,7 +11,7 @@ from ..ir.expr import ConstInt, Expr, IterArg, Var, index_const
 from ..ir.node import FrozenList
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt
 from ..ir.type import ScalarType, Type, UnknownType
-from .base import LOOPS, Construct
+from .base import LOOPS, Construct, types_agree
 from .closure import MISSING, dotted
 from .errors import Suppressed
 from .scope import POISON
@@ -44,7 +44,7 @@ class ControlFlow(Statements):
         for construct in reversed(self.constructs):
             if construct.kind == "runtime":
                 continue
-            if construct.kind in ("scope", "cluster", "split_aiv"):
+            if construct.kind != "if" and construct.kind not in LOOPS:
                 self.fail(
                     "pl.yield_() inside a `with` scope gives nothing to the branch or loop around it",
                     node,
@@ -56,7 +56,7 @@ class ControlFlow(Statements):
     def _yield_values(self, node: ast.Call) -> list[Expr]:
         if node.keywords:
             self.fail("pl.yield_() takes no keyword arguments", node)
-        return [self.value_of(a) for a in node.args]
+        return [self.expr(a) for a in node.args]
 
     def assignment_yield(self, target: ast.expr, annotation: ast.expr | None, node: ast.Call) -> None:
         """``x = pl.yield_(e)``: emits the yield and names the results of the enclosing construct."""
@@ -88,6 +88,7 @@ class ControlFlow(Statements):
             self._check_carries(construct, names, values, node)
         construct.yield_names = names
         construct.yield_types = kinds
+        construct.yield_node = node
         self.emit(YieldStmt(FrozenList(values), self.span(node)))
 
     def _check_carries(self, construct: Construct, names: list[str], values: list[Expr], node: ast.Call) -> None:
@@ -210,22 +211,22 @@ class ControlFlow(Statements):
         if other is None:
             self.fail(
                 "a named pl.yield_() in an `if` needs an `else` that yields the same names",
-                node,
+                then.yield_node,
                 "Add else: with a yield, or assign to a name that is defined before the if",
             )
         if then.yield_names is None or other.yield_names is None:
-            self.fail("both branches must yield: one has no pl.yield_()", node)
+            self.fail("both branches must yield: one has no pl.yield_()", then.yield_node or other.yield_node)
         if set(then.yield_names) != set(other.yield_names) or len(then.yield_names) != len(other.yield_names):
             self.fail(
                 f"the branches yield different names: {', '.join(then.yield_names)} and {', '.join(other.yield_names)}",
-                node,
+                other.yield_node,
             )
         if then.yield_names != other.yield_names:
-            self.fail("the branches must yield the names in the same order", node)
+            self.fail("the branches must yield the names in the same order", other.yield_node)
         for name, a, b in zip(then.yield_names, then.yield_types, other.yield_types, strict=True):
             problem = mismatch(a, b)
             if problem is not None:
-                self.type_error(f"'{name}' yielded by the branches differs: then-branch {problem}", node)
+                self.type_error(f"'{name}' yielded by the branches differs: then-branch {problem}", other.yield_node)
         return then.yield_names, then.yield_types
 
     def bind_result(self, var: Var) -> None:
@@ -352,7 +353,7 @@ class ControlFlow(Statements):
             return None
         if type(node) not in (ast.List, ast.Tuple):
             self.fail("init_values must be a list or tuple", node)
-        return [self.value_of(e) for e in node.elts]  # type: ignore[attr-defined]
+        return [self.expr(e) for e in node.elts]  # type: ignore[attr-defined]
 
     def _check_unroll(self, bounds: list[Expr], step: Expr, inits: list[Expr] | None, call: ast.Call) -> None:
         if inits is not None:

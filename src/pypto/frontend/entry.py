@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import linecache
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -68,7 +69,7 @@ def function(
     """
     frame = sys._getframe(1)
     snapshot = normalize_function_attrs(attrs) if attrs is not None else {}
-    if snapshot:
+    if attrs:
         warnings.warn(
             "@pl.function(attrs=...) is deprecated: it cannot reference parameters; use pl.func_attr({...})",
             DeprecationWarning,
@@ -82,8 +83,6 @@ def function(
             if resolved is not None:
                 target._pl_external_source = resolved  # type: ignore[attr-defined]
             return target
-        if resolved is not None and type not in (FunctionType.AIC, FunctionType.AIV):
-            raise ParserTypeError("external_source is only valid on FunctionType.AIC or FunctionType.AIV")
         options = FunctionOptions(type, level, role, snapshot, auto_scope, strict_ssa, resolved)
         return parse_function(target, _closure_of(frame, target), options)
 
@@ -113,7 +112,7 @@ def normalize_function_attrs(attrs: Any) -> dict[str, Any]:
                 result[key] = value.value
             continue
         if hasattr(value, "_expr") and not isinstance(value, Expr):
-            inner = value._expr
+            inner = value.unwrap() if getattr(value, "is_dynvar", False) else value._expr
             if inner is None:
                 raise ParserSyntaxError(
                     f"@pl.function(attrs=...): value of '{key}' is an annotation-only {value.__class__.__name__}"
@@ -136,7 +135,9 @@ def _with_lines(error: ParserError, source: Source) -> ParserError:
     """Attach source lines to an error that has none yet, and to those that it carries."""
     for each in error.all_errors():
         if each.source_lines is None:
-            each.source_lines = source.error_lines()
+            named = each.span["filename"] if each.span is not None else source.filename
+            other = linecache.getlines(named) if named and named != source.filename else []
+            each.source_lines = [line.rstrip("\n") for line in other] if other else source.error_lines()
     return error
 
 
@@ -250,10 +251,6 @@ class ProgramParser:
         snapshot = getattr(method, "_pl_function_attrs", None)
         options.attrs = dict(snapshot) if snapshot is not None else reader.literal_attrs()
         options.external_source = getattr(method, "_pl_external_source", None)
-        if options.external_source is not None and options.type not in (FunctionType.AIC, FunctionType.AIV):
-            raise ParserTypeError(
-                "external_source is only valid on FunctionType.AIC or FunctionType.AIV", self.source.span(node)
-            )
         return FunctionParser(node, self.source, self.closure, self.context, options, CommentQueue(comments))
 
     def _scan_buffers(self, methods: list[ast.FunctionDef]) -> None:

@@ -333,7 +333,7 @@ class Expressions(Annotations):
                 )
             position = folded
         else:
-            value = self.operand(index)
+            value = index.value if type(index) is ast.Constant else self.operand(index)
             if type(value) is not int:
                 self.fail("Tuple index must be an integer", node)
             position = value

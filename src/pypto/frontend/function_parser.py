@@ -107,9 +107,10 @@ class FunctionParser(Scopes):
         if type(node) is not ast.FunctionDef:
             self.fail("a DSL function must be a plain def, not async", node, None, UnsupportedFeatureError)
         self._refuse_parameters(node.args)
-        span = self.span(node)
+        if self.options.external_source is not None and self.func_type not in (FunctionType.AIC, FunctionType.AIV):
+            self.type_error("external_source is only valid on FunctionType.AIC or FunctionType.AIV", node)
         for arg in node.args.args:
-            if arg.arg == "self" and arg is node.args.args[0]:
+            if arg.arg == "self" and (arg.annotation is None or self.context.is_program and arg is node.args.args[0]):
                 if self._is_host_worker():
                     self.fail(f"SubWorker function '{node.name}' must not declare 'self'", arg)
                 continue
@@ -124,7 +125,6 @@ class FunctionParser(Scopes):
             self.level,
             self.role if self.role is not None else self._derived_role(),
         )
-        del span
         return self._signature
 
     def _derived_role(self) -> Role | None:
@@ -163,8 +163,6 @@ class FunctionParser(Scopes):
             for extent in kind.shape:
                 if type(extent) is Var:
                     self.declared_symbols.add(extent)
-        if self.strict_ssa:
-            self.definition_spans[var] = var.span
 
     def _symbol_parameter(self, arg: ast.arg, kind: Type) -> Var | None:
         """A scalar INDEX parameter named like a ``pl.dynamic`` symbol *is* that symbol for later annotations."""
@@ -235,8 +233,6 @@ class FunctionParser(Scopes):
 
     def _parse_body(self, span: Span) -> tuple[Any, bool]:
         statements = list(self.node.body)
-        self.comments.skip_to(self.node.body[0].lineno if self.node.body else 0)
-        self._rewind_comments()
         statements = self._prologue(statements)
         if self._is_host_worker():
             return self._host_worker_body(statements, span)
@@ -247,16 +243,6 @@ class FunctionParser(Scopes):
         with self.collecting() as stmts:
             self.block(statements)
         return self.body_of(stmts, span), False
-
-    def _rewind_comments(self) -> None:
-        """Comments between the signature and the first statement belong to that statement."""
-        queue = self.comments
-        header = max(
-            [self.node.lineno, *[a.end_lineno or 0 for a in self.node.args.args]]
-            + ([self.node.returns.end_lineno or 0] if self.node.returns else [])
-        )
-        while queue._next > 0 and queue._comments[queue._next - 1].line > header:
-            queue._next -= 1
 
     def _prologue(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         """Docstring and ``pl.func_attr({...})`` calls at the head of a body."""
@@ -296,7 +282,6 @@ class FunctionParser(Scopes):
         statements = node.body
         if statements and _docstring(statements[0]) is not None:
             statements = statements[1:]
-        self.comments.skip_to(node.body[0].lineno)
         self.block(statements)
 
     def block(self, statements: list[ast.stmt]) -> None:
@@ -309,7 +294,7 @@ class FunctionParser(Scopes):
                 statements[0],
                 "Move an inner part to a function of its own",
             )
-        handlers = _STATEMENTS
+        handlers = self.STATEMENTS
         comments = self.comments
         try:
             for node in statements:
@@ -410,6 +395,7 @@ class FunctionParser(Scopes):
         return self.cross_lane(node, parts[-1], tile_form=len(parts) == 3 and parts[1] == "tile")
 
     CONSTRUCTS: dict[str, Callable[[Any, ast.Call], Any]] = {}
+    STATEMENTS: dict[type, Callable[[Any, Any], None]] = {}
 
 
 FunctionParser.CONSTRUCTS = {
@@ -427,7 +413,7 @@ FunctionParser.CONSTRUCTS = {
     "tensor.aic_gather": FunctionParser.shard,
 }
 
-_STATEMENTS: dict[type, Callable[[Any, Any], None]] = {
+FunctionParser.STATEMENTS = {
     ast.Assign: FunctionParser.stmt_assign,
     ast.AnnAssign: FunctionParser.stmt_ann_assign,
     ast.AugAssign: FunctionParser.stmt_aug_assign,

@@ -6,15 +6,20 @@ import ast
 from typing import Any
 
 from ..ir.expr import Expr, MakeTuple
+from ..ir.stmt import AssignStmt
 from ..ir.span import Span
 from .closure import Closure
 from .comments import CommentQueue, scan_comments
+from .errors import Suppressed
 from .scope import ScopeStack
 from .source import Source
 
 
 class InlineFunction:
     """A function kept as syntax until it is called by its bare name from a parsed body."""
+
+    _rebound: frozenset[str] | None = None
+    _source: Source | None = None
 
     def __init__(
         self,
@@ -44,7 +49,18 @@ class InlineFunction:
 
     @property
     def source(self) -> Source:
-        return Source(self.source_file, "\n".join(self.source_lines), self.line_offset, self.col_offset)
+        """The text that positions of ``func_def`` refer to."""
+        if self._source is None:
+            self._source = Source(self.source_file, "\n".join(self.source_lines), self.line_offset, self.col_offset)
+        return self._source
+
+    @property
+    def rebound(self) -> frozenset[str]:
+        """The parameters whose names the body assigns to: an expansion works on copies of their arguments."""
+        if self._rebound is None:
+            stored = {n.id for n in ast.walk(self.func_def) if type(n) is ast.Name and type(n.ctx) is ast.Store}
+            self._rebound = frozenset(stored.intersection(self.param_names))
+        return self._rebound
 
 
 class InlineFrame:
@@ -60,8 +76,9 @@ class InlineFrame:
 def expand(parser: Any, function: InlineFunction, node: ast.Call) -> Expr:
     """Expand a call in place.
 
-    Parameters are bound to the caller's argument expressions. The body sees its own closure and nothing of the caller's
-    names, and leaks none of its own: only the value comes back.
+    Parameters are bound to the caller's argument expressions (a write to a part of one, ``out[0] = v``, is a write to
+    the caller's). The body sees its own closure and nothing of the caller's names, and leaks none of its own: only the
+    value comes back.
     """
     name = function.name
     if node.keywords:
@@ -74,6 +91,7 @@ def expand(parser: Any, function: InlineFunction, node: ast.Call) -> Expr:
         )
     if name in [frame_name for frame_name, _ in parser.inline_frames]:
         parser.type_error(f"Inline function '{name}' calls itself: inline functions cannot be recursive", node)
+    is_statement = node is parser.statement_call  # the statements of the body set it anew
     arguments = [parser.expr(a) for a in node.args]
     saved = (parser.source, parser.closure, parser.scopes, parser.comments, parser.constructs, parser.rename_rebinds)
     frame = InlineFrame()
@@ -84,12 +102,20 @@ def expand(parser: Any, function: InlineFunction, node: ast.Call) -> Expr:
     definition = function.func_def
     parser.comments = CommentQueue(scan_comments(parser.source, definition.lineno, definition.end_lineno))
     parser.constructs = []
-    for param, argument in zip(function.param_names, arguments, strict=True):
-        parser.scopes.bind(param, argument)
-    parser.scopes.push()  # an assignment to a parameter's name makes a variable of the expansion's own
+    known_errors = len(parser.errors)
     try:
-        parser.inline_body(function.func_def)
+        for param, argument in zip(function.param_names, arguments, strict=True):
+            if param in function.rebound:
+                parser.emit(AssignStmt(parser.new_var(param, argument.type, argument.span), argument, argument.span))
+            else:
+                parser.scopes.bind(param, argument)
+        parser.inline_body(definition)
     finally:
+        lines = None
+        for error in parser.errors[known_errors:]:
+            if error.source_lines is None:
+                lines = parser.source.error_lines() if lines is None else lines
+                error.source_lines = lines
         parser.inline_frames.pop()
         (
             parser.source,
@@ -100,7 +126,9 @@ def expand(parser: Any, function: InlineFunction, node: ast.Call) -> Expr:
             parser.rename_rebinds,
         ) = saved
     if frame.value is None:
-        nothing = MakeTuple([], parser.span(node))
-        parser.valueless[nothing] = name  # legal as a statement only
-        return nothing
+        if len(parser.errors) > known_errors:
+            raise Suppressed  # the reason is reported already
+        if not is_statement:
+            parser.type_error(f"Inline function '{name}' has no return value", node)
+        return MakeTuple([], parser.span(node))
     return frame.value

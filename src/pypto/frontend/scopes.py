@@ -126,6 +126,7 @@ class Scopes(ControlFlow):
             outer = next((c for c in reversed(self.constructs) if c.kind != "runtime"), None)
             if outer is not None:
                 outer.yield_names, outer.yield_types = construct.yield_names, construct.yield_types
+                outer.yield_node = construct.yield_node
         return stmts
 
     # --- keyword values -----------------------------------------------------------------------------------------------

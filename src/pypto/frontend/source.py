@@ -15,6 +15,16 @@ from ..ir.span import Span
 SourceMap = Mapping[int, tuple[str, int, int]]
 
 
+def split_lines(text: str) -> list[str]:
+    """The lines of a text as Python counts them: other separators (form feeds, U+2028 ...) do not end a line."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
 class Source:
     """Source text with the offsets that turn positions of its (dedented) syntax tree into positions in the file.
 
@@ -35,7 +45,7 @@ class Source:
         self.filename = filename
         self.text = text
         self.is_ascii = text.isascii()
-        self.lines = text.splitlines()
+        self.lines = split_lines(text)
         self.line_offset = line_offset
         self.col_offset = col_offset
         self.source_map = source_map
@@ -155,6 +165,8 @@ def locate_function(function: Any) -> Located:
     ]
     near = code.co_firstlineno
     if not found:
+        if code.co_filename == "<string>":
+            raise _no_source("function", name)
         raise ParserSyntaxError(f"Could not find function definition of '{name}' in its source")
     return file.source, min(found, key=lambda n: min(abs(_first_line(n) - near), abs(n.lineno - near)))
 
@@ -166,6 +178,8 @@ def locate_class(cls: type, decorator_line: int = -1) -> Located:
     file = _file_of(filename, cls, "class", cls.__name__)
     found = file.classes.get(cls.__qualname__.replace(".<locals>", ""), [])
     if not found:
+        if filename == "<string>":
+            raise _no_source("class", cls.__name__)
         raise ParserSyntaxError(f"Failed to parse class source: class '{cls.__name__}' not found in {filename}")
     if decorator_line > 0:
         found = [n for n in found if _first_line(n) <= decorator_line <= (n.end_lineno or n.lineno)] or found
@@ -183,19 +197,24 @@ def _class_filename(cls: type, module: Any) -> str:
 def _file_of(filename: str, entity: Any, kind: str, name: str) -> ParsedFile:
     """The parsed file of an entity: from the line cache (files, notebook cells, texts), or ``python -c``."""
     module = sys.modules.get(getattr(entity, "__module__", ""), None)
+    linecache.checkcache(filename)  # the file may have changed since an earlier import
     lines = linecache.getlines(filename, getattr(module, "__dict__", None))
     argv = getattr(sys, "orig_argv", [])
     if not lines and filename == "<string>" and "-c" in argv:
-        lines = argv[argv.index("-c") + 1].splitlines(keepends=True)
+        lines = [line + "\n" for line in split_lines(argv[argv.index("-c") + 1])]
     if not lines:
-        raise ParserSyntaxError(
-            f"Cannot retrieve source code for {kind} '{name}'",
-            hint="Save the code to a file, or give it as text to pl.parse(...)",
-        )
+        raise _no_source(kind, name)
     try:
         return parsed_file(filename, lines)
     except SyntaxError as error:
         raise ParserSyntaxError(f"Failed to parse {kind} source: {error}") from error
+
+
+def _no_source(kind: str, name: str) -> ParserSyntaxError:
+    return ParserSyntaxError(
+        f"Cannot retrieve source code for {kind} '{name}'",
+        hint="Save the code to a file, or give it as text to pl.parse(...)",
+    )
 
 
 def _first_line(node: Any) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..ir.dtype import DataType
 from ..ir.enums import FunctionType
-from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, TupleGetItemExpr, Var
+from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, TupleGetItemExpr, Var
 from ..ir.node import FrozenList
 from ..ir.stmt import AssignStmt, BreakStmt, ContinueStmt, EvalStmt, ReturnStmt
 from ..ir.type import (
@@ -21,6 +21,7 @@ from ..ir.type import (
     Type,
     UnknownType,
 )
+from .base import LOOPS
 from .closure import BINARY, MISSING, dotted
 from .errors import InvalidOperationError, ParserError, ParserTypeError, UnsupportedFeatureError
 from .tasks import Tasks
@@ -55,7 +56,7 @@ class Statements(Tasks):
             )
 
     def _assign_name(self, target: ast.Name, value_node: ast.expr, node: ast.stmt) -> None:
-        value = self._window_buffer(target, value_node) or self.value_of(value_node)
+        value = self._window_buffer(target, value_node) or self.expr(value_node)
         if self._is_alias_of_symbol(value_node, value):
             self.scopes.bind(target.id, value)
             return
@@ -79,13 +80,6 @@ class Statements(Tasks):
         call = ast.Call(node.func, node.args, [*node.keywords, named])  # type: ignore[attr-defined]
         return self.call(ast.copy_location(call, node))
 
-    def value_of(self, node: ast.expr) -> Expr:
-        """An expression whose value is kept."""
-        value = self.expr(node)
-        if value in self.valueless:
-            self.type_error(f"Inline function '{self.valueless[value]}' has no return value", node)
-        return value
-
     def stmt_ann_assign(self, node: ast.AnnAssign) -> None:
         if node.value is None:
             self.fail("annotation with no value is not supported", node, "Write x: T = value", UnsupportedFeatureError)
@@ -100,7 +94,7 @@ class Statements(Tasks):
             return
         name = node.target.id
         parts = dotted(node.annotation)
-        value = self._window_buffer(node.target, node.value) or self.value_of(node.value)
+        value = self._window_buffer(node.target, node.value) or self.expr(node.value)
         if parts is not None and parts[-1] in ("Ptr", "MemRefType") and isinstance(value.type, PtrType):
             self._assign_pointer(name, value, node)
             return
@@ -202,7 +196,7 @@ class Statements(Tasks):
                 self.fail("Tuple unpacking target must be a variable name", name)
         if type(value_node) in (ast.Tuple, ast.List) and len(value_node.elts) == len(names):  # type: ignore[attr-defined]
             pass  # a literal tuple still goes through one value, so that `a, b = b, a` swaps
-        value = self.value_of(value_node)
+        value = self.expr(value_node)
         span = self.span(node)
         kind = value.type
         if not isinstance(kind, TupleType):
@@ -243,8 +237,9 @@ class Statements(Tasks):
             if directive is not None:
                 directive(self, value)
                 return
+        self.statement_call = value
         result = self.expr(value)
-        if result not in self.valueless:
+        if type(result) is not MakeTuple or result.elements:  # nothing comes of an inline function without a value
             self.emit(EvalStmt(result, self.span(node)))
 
     def stmt_return(self, node: ast.Return) -> None:
@@ -252,9 +247,9 @@ class Statements(Tasks):
         if node.value is None:
             values: list[Expr] = []
         elif type(node.value) is ast.Tuple:
-            values = [self.value_of(e) for e in node.value.elts]
+            values = [self.expr(e) for e in node.value.elts]
         else:
-            values = [self.value_of(node.value)]
+            values = [self.expr(node.value)]
         if self.inline_frames:
             self._inline_return(values, node)
             return
@@ -263,9 +258,14 @@ class Statements(Tasks):
         self.emit(ReturnStmt(FrozenList(values), span))
 
     def _inline_return(self, values: list[Expr], node: ast.Return) -> None:
-        from ..ir.expr import MakeTuple
-
         frame = self.inline_frames[-1][1]
+        if any(construct.kind == "if" or construct.kind in LOOPS for construct in self.constructs):
+            self.fail(
+                "return inside a branch or loop of an inline function is not supported",
+                node,
+                "Assign the result to a name in each branch, and return it at the end",
+                UnsupportedFeatureError,
+            )
         frame.returned = True
         if values:
             frame.value = values[0] if len(values) == 1 else MakeTuple(values, self.span(node))

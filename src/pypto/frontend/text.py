@@ -20,7 +20,7 @@ from ..ir.span import Span
 from .closure import dotted
 from .entry import SOURCE_MAPS, paused_gc
 from .errors import did_you_mean
-from .source import SourceMap, forget, remember
+from .source import SourceMap, forget, remember, split_lines
 
 _ENUMS = {"type": ("FunctionType", FunctionType), "level": ("Level", Level), "role": ("Role", Role)}
 _counter = itertools.count()
@@ -52,7 +52,7 @@ def parse(code: str, filename: str = "<string>", source_map: SourceMap | None = 
             compiled = compile(_without_dsl_bodies(tree), filename, "exec", dont_inherit=True)
     except SyntaxError as error:
         raise SyntaxError(f"Failed to compile code from {filename}: {error}") from error
-    lines = code.splitlines(keepends=True)
+    lines = [line + "\n" for line in split_lines(code)]
     _check_decorators(tree.body, filename, lines)
 
     namespace = _Namespace(
@@ -92,7 +92,7 @@ def _execute(compiled: Any, namespace: _Namespace, filename: str, code: str) -> 
     except ParserError as error:
         for each in error.all_errors():
             if each.source_lines is None:
-                each.source_lines = code.splitlines()
+                each.source_lines = split_lines(code)
         raise
     except BUG_CLASS_EXCEPTIONS:
         raise
@@ -103,7 +103,7 @@ def _execute(compiled: Any, namespace: _Namespace, filename: str, code: str) -> 
         raise ParserSyntaxError(
             f"{type(error).__name__}: {error}",
             Span(filename, frames[-1].lineno or 1, 1),
-            source_lines=code.splitlines(),
+            source_lines=split_lines(code),
         ) from error
 
 

@@ -69,7 +69,7 @@ def _inherit(
     site: CallSite,
     callee_dynamic: dict[str, dict[int, DynVar]],
 ) -> None:
-    """A dynamic dimension of a callee's parameter makes that of the caller's parameter dynamic that is passed for it."""
+    """A dynamic dimension of a callee's parameter makes that of the passed parameter of the caller dynamic too."""
     own = {p.name for p in caller._parameters() if p.kind == "tensor" or p.kind == "none"}
     names = [p.name for p in callee._parameters()]
     passed = {**dict(zip(names, site.positional, strict=False)), **site.keywords}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ir.dtype import DataType
 from ..ir.enums import ParamDirection, TensorLayout
-from ..language.typing import InOut, Out, Scalar, Tensor, TensorView
+from ..language.typing import InOut, Out, Scalar, Tensor
 from ..language.typing.distributed import DistributedTensor
 
 MISSING: Any = inspect.Parameter.empty
@@ -51,13 +51,13 @@ class Parameter:
             self.distributed = isinstance(inner, DistributedTensor)
             self.shape = tuple(inner.shape) if inner.shape is not None else None
             self.dtype = inner.dtype
-            layout = inner.layout
-            if isinstance(layout, TensorView):
+            layout: Any = inner.layout
+            if layout is not None and not isinstance(layout, TensorLayout):
                 raise TypeError(
                     f"parameter '{self.name}' annotates a TensorView in its layout slot, which @pl.jit does not yet "
                     "support: write a layout such as pl.NZ"
                 )
-            self.layout = None if layout is TensorLayout.ND else layout
+            self.layout = layout if layout is not TensorLayout.ND else None
         elif isinstance(inner, DataType):
             self.kind, self.dtype = "scalar", inner
         elif isinstance(inner, Scalar):

@@ -14,9 +14,9 @@ from typing import Any
 
 from ..diag.parser_errors import ParserSyntaxError
 from ..frontend.closure import MISSING, dotted
-from ..frontend.entry import find_definition
-from ..frontend.source import Source, source_of
+from ..frontend.source import Source, locate_function
 from ..ir.dtype import DataType
+from ..language.typing import DynVar
 from .cache import scalar_key
 
 Chain = tuple[str, ...]
@@ -37,6 +37,9 @@ class CallSite:
 class Scan:
     """The facts about one function's source."""
 
+    source: Source
+    node: ast.FunctionDef
+
     __slots__ = (
         "binds",
         "calls",
@@ -51,16 +54,14 @@ class Scan:
 
     def __init__(self, func: Callable[..., Any]) -> None:
         try:
-            self.source: Source = source_of(func)
-        except ParserSyntaxError:
+            self.source, self.node = locate_function(func)
+        except ParserSyntaxError as error:
+            if error.message.startswith("Could not find"):
+                raise OSError(f"@pl.jit could not locate function definition of '{func.__name__}'") from None
             raise OSError(
                 f"@pl.jit cannot retrieve source code for '{func.__name__}'. Source code must be available on disk. "
                 "Save the function to a file, or define it in a notebook cell"
             ) from None
-        try:
-            self.node: ast.FunctionDef = find_definition(self.source, func.__name__)
-        except ParserSyntaxError as error:
-            raise OSError(f"@pl.jit could not locate function definition of '{func.__name__}': {error}") from None
         self.store_counts: dict[str, int] = {}
         self.nested_stores: set[str] = set()
         self.local_symbols: dict[str, str] = {}
@@ -73,7 +74,9 @@ class Scan:
     @property
     def text(self) -> str:
         """The function's source."""
-        return self.source.text
+        node = self.node
+        first = min([node.lineno, *[d.lineno for d in node.decorator_list]])
+        return "\n".join(self.source.lines[first - 1 : node.end_lineno])
 
     def is_local(self, name: str) -> bool:
         """Whether a name is a parameter or assigned anywhere in the function."""
@@ -270,8 +273,10 @@ def frozen(value: Any) -> Any:
         return (kind, *map(frozen, value))
     if kind is dict:
         return (dict, *((frozen(k), frozen(v)) for k, v in value.items()))
+    if kind is DynVar:
+        return (kind, value.name)
     if kind is MethodType:
-        return (kind, id(value.__self__), id(value.__func__))
+        return (Same(value.__self__), Same(value.__func__))
     if isinstance(value, _IDENTITY) or kind.__module__.startswith("pypto") and not isinstance(value, Enum):
         return Same(value)
     if isinstance(value, Enum):

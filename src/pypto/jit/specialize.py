@@ -1,7 +1,9 @@
-"""From a bound call to a program: each helper is parsed once for each set of parameter types and constants it is given."""
+"""From a bound call to a program: a helper is parsed once for each set of parameter types and constants."""
 
 from __future__ import annotations
 
+import ast
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ from ..frontend.context import ProgramContext, Signature
 from ..frontend.errors import Suppressed
 from ..frontend.function_parser import FunctionOptions
 from ..ir.dtype import DataType
-from ..ir.enums import FunctionType, Level, Role, TensorLayout
+from ..ir.enums import FunctionType, Level, ParamDirection, Role, TensorLayout
 from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, GlobalVar, Var
 from ..ir.extents import extent_key
 from ..ir.program import Program
@@ -126,9 +128,9 @@ class Specializer:
         return specs
 
     def callee(
-        self, helper: JITFunction, args: Sequence[Expr], caller: JitFunctionParser
+        self, helper: JITFunction, args: Sequence[Expr], caller: JitFunctionParser, node: ast.expr
     ) -> tuple[GlobalVar, Signature]:
-        """GlobalVar and signature of ``helper`` specialised for argument expressions."""
+        """GlobalVar and signature of ``helper`` specialised for the argument expressions of a call."""
         specs = [
             self._callee_spec(helper, parameter, arg, caller)
             for parameter, arg in zip(helper._parameters(), args, strict=True)
@@ -145,7 +147,12 @@ class Specializer:
             raise TypeError(f"@pl.jit functions cannot be recursive: {' -> '.join(names)}")
         self._done[key] = None
         name = self._name_for(helper)
-        signature = self._parse(helper, name, specs)
+        try:
+            signature = self._parse(helper, name, specs)
+        except ParserError as error:
+            for each in error.all_errors():
+                each.note = each.note or f"in '{helper.__name__}', specialised for the call at {caller.span(node)}"
+            raise
         result = (self.context.global_var(name), signature)
         self._done[key] = result
         return result
@@ -229,6 +236,8 @@ class Specializer:
 
     def _parse(self, function: JITFunction, name: str, specs: Sequence[Spec]) -> Signature:
         kind, level, role = _KINDS[function._func_type]
+        if kind is FunctionType.Inline:
+            _warn_of_directions(function)
         options = FunctionOptions(kind, function._level or level, role, None, function._auto_scope)
         parser = JitFunctionParser(function, name, specs, self, options)
         self._active.append(function)
@@ -247,6 +256,18 @@ class Specializer:
         signature = Signature.of(result)
         self.context.signatures[name] = signature
         return signature
+
+
+def _warn_of_directions(function: JITFunction) -> None:
+    """Spliced code has no parameters to write, so a direction says nothing there."""
+    wrapped = [p.name for p in function._parameters() if p.direction is not ParamDirection.In]
+    if wrapped:
+        warnings.warn(
+            f"@pl.jit.inline function '{function.__name__}': pl.Out/pl.InOut on {', '.join(wrapped)} has no effect and "
+            "is deprecated; annotate the tensor type alone",
+            DeprecationWarning,
+            stacklevel=2,
+        )
 
 
 def tensor_type(

@@ -113,6 +113,8 @@ def _sel_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
         raise ValueError(f"{name} requires a packed mask of 8-, 16- or 32-bit integers, but got {mask.dtype}")
     shape = broadcast_shapes(name, a.shape, b.shape)
     valid = broadcast_valid(shape, a, b)
+    if not shape:
+        raise ValueError(f"{name} requires operands of rank >= 1")
     if len(mask.shape) != len(shape):
         raise ValueError(f"{name} requires a mask of rank {len(shape)}, but got rank {len(mask.shape)}")
     have = mask.valid_extents

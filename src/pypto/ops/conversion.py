@@ -86,6 +86,20 @@ _NO_INFINITY = (DataType.FP8E4M3FN, DataType.FP4)
 
 def _to_float(data: Any, source: DataType, target: DataType, mode: int) -> tuple[Any, Any]:
     dtype = numpy_dtype(target)
+    if source is DataType.FP32 and target in (DataType.FP16, DataType.BF16) and mode in (NONE, RINT, ROUND):
+        if mode == ROUND:
+            # One FP32 step away from zero breaks a tie. A tie has one significant bit more than the target keeps, so
+            # its low bits are 0; stepping from such a value only changes no rounding of another one.
+            bits = np.ascontiguousarray(data).view(np.int32)
+            low = (1 << 23 - _FORMAT[target][0]) - 1
+            data = (bits + (((bits & low) == 0) & np.isfinite(data))).view(np.float32)
+        return data.astype(dtype), None
+    return _general_to_float(data, source, target, mode)
+
+
+def _general_to_float(data: Any, source: DataType, target: DataType, mode: int) -> tuple[Any, Any]:
+    """Any number to any float type: by the two neighbours of each value in the target type."""
+    dtype = numpy_dtype(target)
     if target is DataType.FP8E8M0:  # powers of two only: no sign, no zero, so no neighbours in the sense below
         return data.astype(np.float32).astype(dtype), None
     # float64 holds every source but wide integers exactly.
@@ -95,6 +109,9 @@ def _to_float(data: Any, source: DataType, target: DataType, mode: int) -> tuple
     exact = data.astype(np.float32 if not _native(data.dtype) else wide).astype(wide)
     if source.is_float_ and _holds(target, source):
         return exact.astype(dtype), None
+    nearest = exact.astype(np.float32).astype(dtype)
+    if (nearest.astype(np.float32).astype(wide) == exact).all():
+        return nearest, None
     magnitude = np.abs(exact)
     lower, upper, lower_value, upper_value = _neighbours(magnitude, dtype)
     chosen = _choose(magnitude, exact < 0, lower, upper, lower_value, upper_value, mode)
@@ -131,7 +148,7 @@ def _holds(target: DataType, source: DataType) -> bool:
 
 def _native(dtype: Any) -> bool:
     """Whether NumPy itself, not ml_dtypes, defines a dtype (``kind`` does not tell: float8_e5m2 says "f")."""
-    return dtype.isbuiltin == 1
+    return bool(dtype.isbuiltin == 1)
 
 
 def _limits(dtype: Any) -> Any:

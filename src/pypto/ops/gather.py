@@ -350,7 +350,7 @@ def gather(
     offset: Attr = 0,
     count_dtype: Attr = None,
 ) -> Expr:
-    """``gather(input, dim, index)``, ``gather(input, mask_pattern=..)`` or ``gather(input, kvalue=.., cmp_mode=.., ..)``.
+    """``gather(input, dim, index)``, or by ``mask_pattern=``, or by ``kvalue=, cmp_mode=, out_cols=``.
 
     The printed form of the first, ``gather(input, index, dim=..)``, is understood as well.
     """

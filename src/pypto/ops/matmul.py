@@ -11,11 +11,13 @@ from typing import Any
 from .._lazy import np
 from ..ir.dtype import DataType
 from ..ir.enums import ArgEffect, CompactMode, CoreType, MemorySpace, TileLayout
-from ..ir.expr import ConstBool, Expr
+from ..ir.expr import Call, ConstBool, Expr
 from ..ir.location import current_span
+from ..ir.printer.calls import CallPrinter
 from ..ir.type import TileType, TileView, Type
 from .definition import UNSET, Alias, InferRule, Operand
 from .numpy_types import from_numpy_dtype, numpy_dtype
+from .printing import PRINTED_FORMS
 from .regions import placed
 from .registry import call, define
 from .rules import (
@@ -307,6 +309,14 @@ def _check_acc_shape(name: str, acc: Any, shape: Sequence[Expr], valid: Sequence
     require_cover(name, "acc valid N to cover the product's", acc.valid_extents[-1], valid[-1])
 
 
+def _printed_acc(printer: CallPrinter, call: Call) -> list[str]:
+    """``init_cond=`` by keyword: a fourth positional argument of ``pl.tensor.matmul_acc`` is ``a_trans``."""
+    texts = printer.args(call)
+    return [*texts[:3], *(f"init_cond={text}" for text in texts[3:]), *printer.kwargs(call)]
+
+
+PRINTED_FORMS["matmul_acc"] = _printed_acc
+
 TRANSPOSED = {"a_trans": (bool, False), "b_trans": (bool, False)}
 
 define(
@@ -329,6 +339,7 @@ define(
     doc="acc + lhs @ rhs; where init_cond holds, acc counts as 0",
     kwargs=TRANSPOSED,
     reference=_tensor_matmul_acc,
+    printed="matmul_acc",
 )
 
 

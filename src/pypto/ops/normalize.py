@@ -11,7 +11,7 @@ from ..ir.enums import PadValue
 from ..ir.expr import ConstFloat, ConstInt, Expr, MakeTuple, index_const
 from ..ir.location import current_span
 from ..ir.node import FrozenList
-from ..ir.type import ScalarType
+from ..ir.utils import CAST_MODE_NAMES, _normalize_const_to_dtype, resolve_cast_mode
 
 
 def extents(values: Any) -> MakeTuple:
@@ -64,35 +64,13 @@ def scalar_operand(scalar: Any, dtype: DataType, *, retype_constants: bool = Fal
     otherwise; typed constants (in a kernel also float literals, which are FP32) stay, unless ``retype_constants``.
     A run-time INDEX scalar is refused.
     """
-    if isinstance(scalar, Expr):
-        kind = scalar.type
-        if type(scalar) is ConstInt:
-            return typed_constant(scalar.value, dtype) if kind.dtype is DataType.INDEX or retype_constants else scalar  # type: ignore[attr-defined]
-        if type(scalar) is ConstFloat:
-            return typed_constant(scalar.value, dtype) if retype_constants and dtype.is_float_ else scalar
-        if type(kind) is ScalarType and kind.dtype is DataType.INDEX:
-            raise ValueError(
-                f"Scalar operand has dtype `index`, but the paired operand has element type {dtype}: "
-                f"convert it with pl.cast(value, pl.{dtype.name})"
-            )
-        return scalar
-    if isinstance(scalar, bool) or not isinstance(scalar, (int, float)):
+    if isinstance(scalar, bool) or not isinstance(scalar, (int, float, Expr)):
         raise TypeError(f"a scalar operand must be a number or a scalar expression, got {type(scalar).__name__}")
-    if isinstance(scalar, float) and not dtype.is_float_:
-        return ConstFloat(scalar, DataType.FP32, current_span())
-    return typed_constant(scalar, dtype)
-
-
-CAST_MODE_NAMES = {"none": 0, "rint": 1, "round": 2, "floor": 3, "ceil": 4, "trunc": 5, "odd": 6}
-
-
-def resolve_cast_mode(mode: Any) -> int:
-    """The int of a rounding mode given by name or number; ``ValueError`` for anything else."""
-    if isinstance(mode, str) and mode in CAST_MODE_NAMES:
-        return CAST_MODE_NAMES[mode]
-    if isinstance(mode, int) and not isinstance(mode, bool) and 0 <= mode <= 6:
-        return int(mode)
-    raise ValueError(f"Invalid rounding mode {mode!r}: expected one of {', '.join(CAST_MODE_NAMES)} or 0..6")
+    if isinstance(scalar, (ConstInt, ConstFloat)) and scalar.dtype is not DataType.INDEX and not retype_constants:
+        return scalar
+    if isinstance(scalar, ConstFloat) and not dtype.is_float_:
+        return scalar
+    return _normalize_const_to_dtype(scalar, dtype, current_span())
 
 
 def sequence_of_ints(values: Any, what: str) -> Sequence[int]:
@@ -118,3 +96,17 @@ def resolve_pad_value(value: Any, *, allow_null: bool = False) -> PadValue:
 
 
 _PAD_OF_NUMBER = {0: PadValue.zero, math.inf: PadValue.max, -math.inf: PadValue.min}
+
+
+__all__ = [
+    "CAST_MODE_NAMES",
+    "const_value",
+    "extent",
+    "extents",
+    "int_attr",
+    "resolve_cast_mode",
+    "resolve_pad_value",
+    "scalar_operand",
+    "sequence_of_ints",
+    "typed_constant",
+]

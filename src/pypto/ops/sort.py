@@ -40,6 +40,8 @@ def _slots(itemsize: int) -> int:
 
 def _require_full_last(name: str, what: str, kind: Any) -> None:
     """A list with undefined elements has no order: its last axis must not be provably partial."""
+    if not kind.shape:
+        raise ValueError(f"{name} requires {what} of rank >= 1")
     if provably_exceeds(kind.shape[-1], kind.valid_extents[-1]):
         raise ValueError(f"{name} requires {what} to be fully valid along its last dimension")
 
@@ -59,13 +61,11 @@ def _sort32_infer(name: str, level: str) -> InferRule:
             raise ValueError(f"{name} requires idx rank {len(src.shape)}, but got {len(idx.shape)}")
         if not all(map(same_extent, src.shape, idx.shape)):
             raise ValueError(f"{name} requires idx shape to match src shape")
-        if not src.shape:
-            raise ValueError(f"{name} requires src of rank >= 1")
+        _require_full_last(name, "src", src)
+        _require_full_last(name, "idx", idx)
         last = number(src.shape[-1])
         if last is not None and (last <= 0 or last % BLOCK):
             raise ValueError(f"{name} requires the last dimension to be a positive multiple of {BLOCK}, but got {last}")
-        _require_full_last(name, "src", src)
-        _require_full_last(name, "idx", idx)
         doubled = multiply(src.shape[-1], index_const(_slots(src.dtype.get_byte())))
         return result_like(src, [*src.shape[:-1], doubled], src.dtype, [*src.valid_extents[:-1], doubled])
 

@@ -298,7 +298,7 @@ def _overlaps(
 
 def _share(a: Any, b: Any) -> bool:
     try:
-        return bool(np.shares_memory(a, b, max_work=10_000))
+        return bool(np.shares_memory(a, b, max_work=10_000))  # type: ignore[arg-type]  # NumPy takes any int
     except np.exceptions.TooHardError:
         return True  # not decided in reasonable time: they may
 
@@ -312,7 +312,7 @@ def _share_buffer(
     size = views[members[0]].itemsize
     even = all(views[m].itemsize == size and (_span(views[m])[0] - low) % size == 0 for m in members)
     # The caller's arrays keep this memory alive for the length of the call.
-    raw = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)
+    raw = np.frombuffer(memoryview((ctypes.c_ubyte * (high - low)).from_address(low)), np.uint8)
     base = raw.view(views[members[0]].dtype) if even else raw
     buffer = Buffer(base, infos[members[0]].name, external=True)
     for m in members:

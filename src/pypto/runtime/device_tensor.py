@@ -123,7 +123,7 @@ class StackedDeviceTensor:
             raise IndexError("an index can only have a single ellipsis ('...')")
         if len([item for item in items if item is not Ellipsis]) > len(self.full_shape):
             raise IndexError(f"too many indices: the tensor has {len(self.full_shape)} dimensions, got {len(items)}")
-        rank = items[0] if items else None
+        rank: Any = items[0] if items else None
         if isinstance(rank, bool) or not hasattr(rank, "__index__"):
             raise ValueError(f"the first index of a stacked tensor names a shard, got {rank!r}")
         for item, extent in zip(items[1:], self.full_shape[1:], strict=False):

@@ -28,7 +28,7 @@ class Timing:
 
 
 class Outcome:
-    """``result``: what the call gives its caller; ``bound``: its arguments; ``timing``; ``interpreter``: after the run."""
+    """``result``: what the call gives its caller; ``bound``: its arguments; ``interpreter``: as the run left it."""
 
     __slots__ = ("bound", "interpreter", "result", "timing")
 
@@ -121,8 +121,8 @@ def check_runnable(platform: str, output_dir: Any) -> None:
     """``RuntimeError`` where the platform is hardware: this machine has no driver for it."""
     if platform_of(platform).is_device:
         raise RuntimeError(
-            f"platform '{platform}' is a device and this machine has no driver for it. Compilation succeeded: the files "
-            f'are in {output_dir}. To run on the host pass RunConfig(platform="cpu"), or load them with '
+            f"platform '{platform}' is a device and this machine has no driver for it. Compilation succeeded: "
+            f'the files are in {output_dir}. To run on the host pass RunConfig(platform="cpu"), or load them with '
             f'CompiledProgram.from_dir({str(output_dir)!r}, platform="cpu")'
         )
 

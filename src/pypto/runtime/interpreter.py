@@ -26,7 +26,7 @@ from .errors import ProgramError
 from .graph import INVALID_TASK, Tag, Task, TaskGraph
 from .mixed import run_lanes, run_together, uses_pipes
 from .scalars import BINARY, UNARY, normalize, round_float, wrap
-from .scope_tasks import ScopeSummary, summarize
+from .scope_tasks import ScopeSummary, exposed_uses, summarize
 
 RETURN, BREAK, CONTINUE = object(), object(), object()
 
@@ -96,6 +96,7 @@ class Interpreter:
         self.on_statement = on_statement
         # What is known about scopes: a caller that runs a program again may keep it.
         self._summaries: dict[st.Stmt, ScopeSummary] = {} if summaries is None else summaries
+        self._exposures: dict[str, frozenset[Var]] = {}
 
     # --- entry --------------------------------------------------------------------------------------------------------
 
@@ -377,53 +378,61 @@ class Interpreter:
             for var, tag in summary.accesses.items()
             if type(frame.env.get(var)) is ArrayValue
         ]
-        deferred = self.graph.deferred
-        targets = self._leaked_targets(summary, frame) if deferred and summary.deferrable else None
+        predicate = self._predicate(attrs.get("predicate"), frame)
+        targets = self._leaked_targets(summary, frame) if self.graph.deferred else None
+        env = frame.env
         if targets is None:  # runs at once: all that is submitted has to be done
             self.graph.finish()
-            env = frame.env
         else:
-            env = dict(frame.env)
+            env = dict(env)
             frame.env.update(targets)
+        ran: list[None] = []
 
         def run() -> None:
+            ran.append(None)
             for block in range(blocks):
                 ctx = EvalContext()
                 ctx.block_idx, ctx.block_num = block, blocks
                 inner = Frame(frame.function, env if blocks == 1 else dict(env), True, ctx)
                 inner.task = name
                 self.exec(body, inner)
-                if blocks > 1 and env is frame.env:
+                if blocks > 1:
                     env.update(inner.env)
             for var, target in (targets or {}).items():
                 _copy_into(target, env.get(var))
 
-        predicate = self._predicate(attrs.get("predicate"), frame)
         task = self.graph.submit(name, run, stmt.span, arguments, deps, frame.manual, predicate)
         for target in (targets or {}).values():
             if target.buffer.owner is None and not target.buffer.external:
                 target.buffer.owner = task
         if targets is None:
             self.graph.finish()
+            if not ran:  # skipped by its predicate: the outer tensors are as they were, under the names it gives them
+                env.update({var: env[root] for var, root in summary.leaks.items() if root in env})
         task_var = attrs.get("task_id_var")
         if task_var is not None:
             frame.env[task_var] = task
         return None
 
-    def _summary(self, stmt: st.Stmt, body: st.Stmt, function: str) -> ScopeSummary:
+    def _summary(self, stmt: st.Stmt, body: st.Stmt) -> ScopeSummary:
         found = self._summaries.get(stmt)
         if found is None:
-            whole = self.functions.get(function) if self.graph.deferred else None
-            found = summarize(body, self.functions, whole)
-            if whole is not None or not self.graph.deferred:
-                self._summaries[stmt] = found
+            found = self._summaries[stmt] = summarize(body, self.functions)
+        return found
+
+    def _exposed(self, function: str) -> frozenset[Var]:
+        found = self._exposures.get(function)
+        if found is None:
+            found = self._exposures[function] = exposed_uses(self.functions[function])
         return found
 
     def _leaked_targets(self, summary: ScopeSummary, frame: Frame) -> dict[Var, ArrayValue] | None:
         """Values for the names that a deferred scope leaks: an alias of an outer tensor, or fresh storage.
 
-        None when a value can't be known before the scope has run (an extent that the scope computes).
+        None when they can't be known before the scope has run: the scope can't be deferred.
         """
+        if not summary.known or summary.others & self._exposed(frame.function):
+            return None
         found: dict[Var, ArrayValue] = {}
         for var, root in summary.leaks.items():
             if root is not None:
@@ -665,12 +674,12 @@ class Interpreter:
 
     def _predicted_results(self, function: Function, args: list[Any]) -> list[Any] | None:
         """Results of a deferred kernel: arguments that it returns, fresh storage for others; None if unknown."""
-        from ..analysis.lineage import return_lineage
+        from ..analysis.lineage import return_lineage, returns_views
 
         if not function.return_types:
             return []
         lineage = return_lineage(function)
-        if lineage is None or len(lineage) != len(function.return_types):
+        if lineage is None or len(lineage) != len(function.return_types) or returns_views(function):
             return None
         env = self.bind_prefix(function, args)
         results = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable
 from typing import Any
@@ -26,8 +27,9 @@ def wrap(value: int, dtype: DataType) -> int:
 def round_float(value: float, dtype: DataType) -> float:
     """Nearest value of a float type (ties to even)."""
     if dtype is DataType.FP32:
-        return float(np.float32(value))
-    return float(numpy_dtype(dtype).type(value))
+        return ctypes.c_float(value).value
+    with np.errstate(over="ignore"):
+        return float(numpy_dtype(dtype).type(value))
 
 
 def normalize(value: Any, dtype: DataType) -> Any:
@@ -75,6 +77,20 @@ def _float_floor(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
     return compute
 
 
+def _power(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int):
+        if b < 0:
+            raise ValueError(f"integer power with the negative exponent {b}")
+        return a**b
+    try:
+        value = math.pow(a, b)
+    except OverflowError:
+        return math.copysign(math.inf, a) if b % 2 == 1 else math.inf
+    except ValueError:  # no real result, or a pole
+        return math.inf if a == 0 else math.nan
+    return value
+
+
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
     x.Add: lambda a, b: a + b,
     x.Sub: lambda a, b: a - b,
@@ -84,7 +100,7 @@ BINARY: dict[type, Callable[[Any, Any], Any]] = {
     x.FloatDiv: _checked_division(_true_divide, "division"),
     x.Min: min,
     x.Max: max,
-    x.Pow: lambda a, b: a**b,
+    x.Pow: _power,
     x.Eq: lambda a, b: a == b,
     x.Ne: lambda a, b: a != b,
     x.Lt: lambda a, b: a < b,

@@ -7,20 +7,26 @@ from collections.abc import Mapping
 from ..analysis.effects import TensorEffects, tensor_effects
 from ..ir import stmt as st
 from ..ir.expr import Var
+from ..ir.node import IRNode
 from ..ir.program import Function
+from ..ir.tree import stmt_children, walk
 from .graph import Tag
 
 
 class ScopeSummary:
-    """``accesses``: outer tensor variable -> tag. ``leaks``: variable assigned inside -> the outer tensor that it
-    names, or None for a value of its own. ``deferrable``: everything leaked is known before the scope runs."""
+    """``accesses``: outer tensor variable -> tag. ``leaks``: tensor variable assigned inside -> the outer tensor that
+    it names, or None for a value of its own. ``others``: variables of other types that are assigned inside.
+    ``known``: what the leaked names stand for is known before the scope runs."""
 
-    __slots__ = ("accesses", "deferrable", "leaks")
+    __slots__ = ("accesses", "known", "leaks", "others")
 
-    def __init__(self, accesses: dict[Var, Tag], leaks: dict[Var, Var | None], deferrable: bool) -> None:
+    def __init__(
+        self, accesses: dict[Var, Tag], leaks: dict[Var, Var | None], others: frozenset[Var], known: bool
+    ) -> None:
         self.accesses = accesses
         self.leaks = leaks
-        self.deferrable = deferrable
+        self.others = others
+        self.known = known
 
 
 def summarize(body: st.Stmt, functions: Mapping[str, Function]) -> ScopeSummary:
@@ -33,4 +39,41 @@ def summarize(body: st.Stmt, functions: Mapping[str, Function]) -> ScopeSummary:
             accesses[var] = Tag.SOURCE_WRITE
         elif reads:
             accesses[var] = Tag.INPUT
-    return ScopeSummary(accesses, effects.leaks, effects.known)
+    return ScopeSummary(accesses, effects.leaks, frozenset(effects.others), effects.known)
+
+
+def exposed_uses(function: Function) -> frozenset[Var]:
+    """Variables that are used outside of kernel scopes, or in a kernel scope that does not assign them.
+
+    A scalar that a scope computes and that is among these leaves the scope.
+    """
+    found: set[Var] = set()
+    _expose(function.body, found)
+    return frozenset(found)
+
+
+def _expose(stmt: st.Stmt, found: set[Var]) -> None:
+    if isinstance(stmt, (st.InCoreScopeStmt, st.SpmdScopeStmt)):
+        inside: set[Var] = set()
+        defined: set[Var] = set()
+        for node in walk(stmt):
+            if isinstance(node, Var):
+                inside.add(node)
+            elif isinstance(node, st.AssignStmt):
+                defined.add(node.var)
+        found |= inside - defined
+        return
+    children = stmt_children(stmt)
+    if not children:
+        skipped = stmt.var if isinstance(stmt, st.AssignStmt) else None
+        found.update(n for n in walk(stmt) if isinstance(n, Var) and n is not skipped)
+        return
+    below = set(map(id, children))
+    for child in children:
+        _expose(child, found)
+    # What the statement itself evaluates: conditions, bounds, initial values.
+    for info in stmt.node_fields:
+        value = getattr(stmt, info.name)
+        for item in value if isinstance(value, list) else (value,):
+            if isinstance(item, IRNode) and id(item) not in below:
+                found.update(n for n in walk(item) if isinstance(n, Var))

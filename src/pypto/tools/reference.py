@@ -11,7 +11,7 @@ import enum
 import inspect
 import pathlib
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..diag.catalogue import ENTRIES
@@ -64,36 +64,49 @@ def _ops_of(namespace: str, name: str) -> list[str]:
     return found
 
 
+def _claims(namespace: str, name: str, function: Callable[..., Any]) -> list[str]:
+    """The ops that a user may reach through one function.
+
+    ``pl`` and ``pld`` hold functions that dispatch over the levels, and promoted ones: the function of one level.
+    """
+    if namespace == "pl":
+        levels = [n for n in NAMESPACES if n in _LEVELS and name in NAMESPACES[n]]
+    elif namespace == "pld":
+        levels = [n for n in NAMESPACES if n.startswith("pld.") and name in NAMESPACES[n]]
+    else:
+        levels = [namespace]
+    own = [level for level in levels if NAMESPACES[level][name] is function]
+    return [op for level in own or levels for op in _ops_of(level, name)]
+
+
+_LEVELS = ("tensor", "tile", "system", "array", "prefetch")
+
+
+def _functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
+    """Every function that users can call: its namespace, its name, itself."""
+    for namespace, functions in NAMESPACES.items():
+        for name, function in functions.items():
+            if not name.startswith("_"):
+                yield namespace, name, function
+
+
 def spellings() -> dict[str, list[str]]:
     """Op name -> how users write it: ``pl.add(lhs, rhs)``, ``pl.tensor.add(lhs, rhs)``, and subscript forms."""
     written: dict[str, list[str]] = {name: [] for name in REGISTRY}
-    for namespace, functions in NAMESPACES.items():
-        for name, function in functions.items():
-            if namespace != "pl":
-                prefix = namespace if namespace.startswith("pld") else f"pl.{namespace}"
-                for op in _ops_of(namespace, name):
-                    written[op].append(f"{prefix}.{name}{_signature(function)}")
-                continue
-            levels = [level for level, names in NAMESPACES.items() if level != "pl" and name in names]
-            # a promoted function is the function of its level; a unified one dispatches over the levels
-            own = [level for level in levels if NAMESPACES[level][name] is function]
-            for level in own or levels:
-                for op in _ops_of(level, name):
-                    written[op].append(f"pl.{name}{_signature(function)}")
+    for namespace, name, function in _functions():
+        prefix = f"pl.{namespace}" if namespace in _LEVELS else namespace
+        for op in _claims(namespace, name, function):
+            written[op].append(f"{prefix}.{name}{_signature(function)}")
     for op, form in _SUGAR.items():
         written[op].append(form)
     return written
 
 
 def unclaimed() -> list[str]:
-    """Surface functions that no op claims: scalar helpers and parser forms. Tests keep this list short."""
-    lost = []
-    for namespace, functions in NAMESPACES.items():
-        for name in functions:
-            levels = [n for n, names in NAMESPACES.items() if n != "pl" and name in names]
-            if not any(_ops_of(level, name) for level in (levels if namespace == "pl" else [namespace])):
-                lost.append(f"{namespace}.{name}")
-    return lost
+    """Functions that no op claims: scalar helpers and parser forms. Tests keep this list short."""
+    return [
+        f"{namespace}.{name}" for namespace, name, function in _functions() if not _claims(namespace, name, function)
+    ]
 
 
 def _signature(function: Callable[..., Any]) -> str:
@@ -119,7 +132,8 @@ def _value(value: Any) -> str:
         return f"pl.{value.name}"
     if isinstance(value, enum.Enum):
         return f"pl.{type(value).__name__}.{value.name}"
-    return repr(value)
+    text = repr(value)
+    return "..." if text.startswith("<") else text  # a marker for "not given"
 
 
 # --- one op -----------------------------------------------------------------------------------------------------------
@@ -259,7 +273,8 @@ def families() -> Mapping[str, list[OpDef]]:
 
 
 _OPS_INTRODUCTION = (
-    "`tensor.*` ops work on tensors in global memory and are lowered to tiles; `tile.*` ops work on on-chip tiles.",
+    "`tensor.*` ops work on tensors in global memory and are lowered to tiles; `tile.*` ops work on on-chip tiles;",
+    "`pld.*`, `builtin.*` and `dist.*` belong to programs on many ranks.",
     "Write `pl.<name>` where that spelling is listed: it picks the level from its operands. A keyword without a",
     "default may be left out unless it is marked required. Operands are only read unless *effects* says more. Ops",
     "marked `full` or `rare` are outside of what ordinary programs use.",

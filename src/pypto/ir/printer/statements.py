@@ -205,6 +205,10 @@ class StatementPrinter(TypePrinter):
             bounds = [stmt.start, stmt.stop]
         else:
             bounds = [stmt.stop]
+        if stmt.loop_var.type is INDEX_TYPE and not any(type(b) is ConstInt and b.type is INDEX_TYPE for b in bounds):
+            # An INT64 bound gives the loop variable its dtype unless an INDEX constant is written next to it.
+            if any(type(b) is ConstInt for b in bounds):
+                bounds = [stmt.start, stmt.stop, stmt.step][: 2 if _is_index(stmt.start, 0) else 3]
         return [self.expr(bound) for bound in bounds]
 
     def _while(self, stmt: WhileStmt, indent: str) -> None:

@@ -1,0 +1,566 @@
+"""``@pl.jit`` and its kinds: functions that are specialised, compiled and run when they are called."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ..diag.parser_errors import ParserError
+from ..frontend.closure import MISSING
+from ..ir.compile_options import OptimizationStrategy
+from ..ir.enums import Level
+from ..ir.program import Program
+from ..language.typing import DynVar, dynamic
+from ..runtime.arrays import is_array
+from .binding import Binder, Bound
+from .cache import CacheKey, make_cache_key
+from .graph import Graph, admits
+from .parameters import Parameter, check_signature, parameters_of
+from .scan import CallSite, Chain, Namespace, Scan, frozen, is_language
+from .specialize import Specializer
+
+
+class CacheInfo(NamedTuple):
+    """What ``kernel.cache_info()`` tells."""
+
+    hits: int
+    misses: int
+    currsize: int
+    maxsize: int | None
+
+
+class _Entry:
+    """A cached compilation; the lock is held while it is made, so that one key is compiled once."""
+
+    __slots__ = ("compiled", "key", "lock")
+
+    def __init__(self, key: CacheKey) -> None:
+        self.key = key
+        self.lock = threading.Lock()
+        self.compiled: Any = None
+
+
+class JITFunction:
+    """A function that the compiler specialises for each set of argument types and constants.
+
+    Call it with arrays and numbers; :meth:`compile` gives the compiled program of a call, :meth:`lower` its IR after
+    the passes, :meth:`specialize` its IR before them. Made by ``@pl.jit`` and its kinds.
+    """
+
+    __pypto_helper__ = True
+    __name__: str
+    __signature__: inspect.Signature
+    _limit: int | None = None
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        func_type: str = "orchestration",
+        level: Level | None = None,
+        auto_scope: bool = True,
+        around: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_signature(func)
+        functools.update_wrapper(self, func)
+        self.__signature__ = inspect.signature(func)
+        self._func = func
+        self._func_type = func_type
+        self._level = level
+        self._auto_scope = auto_scope
+        self._namespace = Namespace(func, around)
+        self._lock = threading.RLock()
+        self._cache: OrderedDict[Any, _Entry] = OrderedDict()
+        self._hits = self._misses = 0
+        self._cached_scan: Scan | None = None
+        self._cached_parameters: list[Parameter] | None = None
+        self._cached_chains: list[Chain] | None = None
+        self._cached_graph: tuple[Any, Graph, Binder] | None = None
+        self._local_symbols: dict[str, DynVar] = {}
+
+    def __repr__(self) -> str:
+        return f"JITFunction({self.__name__!r}, func_type={self._func_type!r})"
+
+    # --- facts about the source, found once ---------------------------------------------------------------------------
+
+    def _scan(self) -> Scan:
+        if self._cached_scan is None:
+            self._cached_scan = Scan(self._func)
+        return self._cached_scan
+
+    def _parameters(self) -> list[Parameter]:
+        if self._cached_parameters is None:
+            self._cached_parameters = parameters_of(self._func, self._namespace.local_values())
+        return self._cached_parameters
+
+    def _chains(self) -> list[Chain]:
+        """The outside names whose values a specialisation may depend on."""
+        if self._cached_chains is None:
+            scan, namespace = self._scan(), self._namespace
+            found = []
+            for chain in scan.chains:
+                head = namespace.lookup(chain[0])
+                if is_language(head) or (head is MISSING and (scan.is_local(chain[0]) or chain[0] in _BUILTINS)):
+                    continue
+                if scan.is_local(chain[0]) and not isinstance(namespace.resolve(chain), JITFunction):
+                    continue
+                found.append(chain)
+            self._cached_chains = found
+        return self._cached_chains
+
+    def _callees(self) -> list[tuple[JITFunction, CallSite]]:
+        """The helpers that the body calls, in the order of the text."""
+        found = []
+        for site in self._scan().calls:
+            callee = self._namespace.resolve(site.chain)
+            if isinstance(callee, JITFunction) and admits(self._func_type, callee._func_type):
+                found.append((callee, site))
+        return found
+
+    def _declared_dynamic(self) -> dict[str, dict[int, DynVar]]:
+        """The dimensions that annotations and ``bind_dynamic`` make dynamic."""
+        scan = self._scan()
+        result: dict[str, dict[int, DynVar]] = {}
+        for name, dim, symbol in scan.binds:
+            result.setdefault(name, {}).setdefault(dim, self._symbol(symbol, scan))
+        for parameter in self._parameters():
+            for dim, extent in enumerate(parameter.shape or ()):
+                if isinstance(extent, DynVar):
+                    result.setdefault(parameter.name, {}).setdefault(dim, extent)
+        return result
+
+    def _symbol(self, name: str, scan: Scan) -> DynVar:
+        literal = scan.local_symbols.get(name)
+        if literal is None:
+            value = self._namespace.lookup(name)
+            if isinstance(value, DynVar):
+                return value
+            literal = name
+        for parameter in self._parameters():
+            for extent in parameter.shape or ():
+                if isinstance(extent, DynVar) and extent.name == literal:
+                    return extent
+        return self._local_symbols.setdefault(literal, dynamic(literal))
+
+    # --- specialisation -----------------------------------------------------------------------------------------------
+
+    def _fingerprint(self) -> tuple[Any, ...]:
+        """The values of all outside names that this function and its helpers read."""
+        result: list[Any] = []
+        seen: set[JITFunction] = set()
+        pending = [self]
+        while pending:
+            function = pending.pop()
+            if function in seen:
+                continue
+            seen.add(function)
+            result.append(function._auto_scope)
+            resolve = function._namespace.resolve
+            for chain in function._cached_chains or function._chains():
+                value = resolve(chain)
+                if type(value) is JITFunction:
+                    pending.append(value)
+                result.append(frozen(value))
+        return tuple(result)
+
+    def _current(self) -> tuple[Any, Graph, Binder]:
+        """Fingerprint, call graph and binder as of now."""
+        fingerprint = self._fingerprint()
+        known = self._cached_graph
+        if known is not None and known[0] == fingerprint:
+            return known
+        graph = Graph(self)
+        binder = Binder(self.__name__, inspect.signature(self._func), self._parameters(), graph.dynamic_dims(self))
+        known = self._cached_graph = (fingerprint, graph, binder)
+        return known
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any], signature_mode: bool) -> tuple[Bound, Any, Graph]:
+        fingerprint, graph, binder = self._current()
+        if signature_mode and not args and not any(map(is_array, kwargs.values())):
+            return binder.from_signature(kwargs), fingerprint, graph
+        return binder.sample(args, kwargs), fingerprint, graph
+
+    def _require_entry(self) -> None:
+        if self._func_type not in ("orchestration", "host"):
+            raise TypeError(
+                f"@pl.jit.{self._func_type} function '{self.__name__}' is a helper: call it from a @pl.jit function"
+            )
+
+    def _specialized(self, bound: Bound, graph: Graph) -> tuple[Program, dict[str, str]]:
+        specializer = Specializer(self, graph)
+        try:
+            program = specializer.run(specializer.entry_specs(bound.items))
+        except Exception as error:
+            raise with_source_names(error, specializer.aliases)  # noqa: B904  (the same error)
+        return program, specializer.aliases
+
+    def specialize(self, *args: Any, **kwargs: Any) -> Program:
+        """The program of a call before any pass."""
+        self._require_entry()
+        kwargs.pop("config", None)
+        bound, _, graph = self._bind(args, kwargs, signature_mode=True)
+        return self._specialized(bound, graph)[0]
+
+    def specialized_source(self, *args: Any, **kwargs: Any) -> str:
+        """The text of :meth:`specialize`."""
+        return str(self.specialize(*args, **kwargs).as_python())
+
+    def lower(self, *args: Any, **kwargs: Any) -> Program:
+        """The program of a call after the passes; writes no files.
+
+        ``config`` is a ``RunConfig``; its compile options that concern passes are honoured.
+        """
+        self._require_entry()
+        config = kwargs.pop("config", None)
+        bound, _, graph = self._bind(args, kwargs, signature_mode=True)
+        program, aliases = self._specialized(bound, graph)
+        try:
+            return _run_passes(program, config)
+        except Exception as error:
+            raise with_source_names(error, aliases)  # noqa: B904
+
+    # --- compiled calls -----------------------------------------------------------------------------------------------
+
+    def compile(self, *args: Any, **kwargs: Any) -> Any:
+        """The ``CompiledProgram`` of a call; equal calls get the same object.
+
+        Without arrays the annotations decide; ``name=pl.RUNTIME`` leaves a scalar to the run. ``config`` is a
+        ``RunConfig``.
+        """
+        self._require_entry()
+        config = kwargs.pop("config", None)
+        bound, fingerprint, graph = self._bind(args, kwargs, signature_mode=True)
+        return self._compiled(bound, fingerprint, graph, config)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Specialise, compile or take from the cache, and run; arrays of ``Out`` parameters are written in place.
+
+        Omitted ``Out`` arguments of known shape are allocated and returned.
+        """
+        self._require_entry()
+        config = kwargs.pop("config", None)
+        bound, fingerprint, graph = self._bind(args, kwargs, signature_mode=False)
+        compiled = self._compiled(bound, fingerprint, graph, config)
+        result = compiled(*bound.values, config=config)
+        if bound.allocated:
+            return bound.allocated[0] if len(bound.allocated) == 1 else tuple(bound.allocated)
+        return result
+
+    def _compiled(self, bound: Bound, fingerprint: Any, graph: Graph, config: Any) -> Any:
+        options = _options_key(config)
+        key = (bound.key, fingerprint, options)
+        entry = self._cache.get(key)
+        if entry is not None and entry.compiled is not None:
+            self._hits += 1
+            if self._limit is not None:
+                with self._lock:
+                    if key in self._cache:
+                        self._cache.move_to_end(key)
+            return entry.compiled
+        with self._lock:
+            entry = self._cache.get(key)
+            if entry is None:
+                entry = self._cache[key] = _Entry(self._public_key(bound, graph, config, fingerprint))
+        with entry.lock:
+            if entry.compiled is not None:
+                self._hits += 1
+                return entry.compiled
+            self._misses += 1
+            try:
+                entry.compiled = self._compile(bound, graph, config)
+            except BaseException:
+                with self._lock:
+                    if self._cache.get(key) is entry:
+                        del self._cache[key]
+                raise
+        self._trim()
+        return entry.compiled
+
+    def _compile(self, bound: Bound, graph: Graph, config: Any) -> Any:
+        from .. import ir
+
+        program, aliases = self._specialized(bound, graph)
+        try:
+            return ir.compile(program, **_compile_arguments(config))  # type: ignore[operator]
+        except Exception as error:
+            raise with_source_names(error, aliases)  # noqa: B904
+
+    # --- the cache ----------------------------------------------------------------------------------------------------
+
+    def _public_key(self, bound: Bound, graph: Graph, config: Any, fingerprint: Any) -> CacheKey:
+        """The documented key of a specialisation, with everything else that decides the result among its options."""
+        shapes, dtypes, scalars, layouts = {}, {}, {}, {}
+        names = []
+        for parameter, item in zip(self._parameters(), bound.items, strict=True):
+            names.append(parameter.name)
+            if isinstance(item, tuple):
+                shapes[parameter.name], dtypes[parameter.name] = item
+                if parameter.layout is not None:
+                    layouts[parameter.name] = parameter.layout
+            elif item is not MISSING:
+                scalars[parameter.name] = item
+        dims = [(name, dim) for name, found in graph.dynamic_dims(self).items() for dim in found]
+        planner, double_buffer, runtime = _context_choices(config)
+        return make_cache_key(
+            graph.source_hash,
+            names,
+            shapes,
+            dtypes,
+            dims,
+            scalars,
+            platform=getattr(config, "platform", None),
+            strategy=getattr(config, "strategy", None) or OptimizationStrategy.Default,
+            distributed_config=getattr(config, "distributed_config", None),
+            analyze_auto_scopes_for_deps=bool(getattr(config, "analyze_auto_scopes_for_deps", False)),
+            dump_ptoas_passes=bool(getattr(config, "dump_ptoas_passes", False)),
+            memory_planner=planner,
+            enable_pypto_l0c_double_buffer=double_buffer,
+            tensor_layouts=layouts,
+            dep_layouts=graph.dep_layouts,
+            runtime=runtime,
+            extra=[("constants", fingerprint), ("options", _options_key(config))],
+        )
+
+    def _trim(self) -> None:
+        limit = self._limit
+        if limit is None:
+            return
+        with self._lock:
+            for key in list(self._cache):
+                if len(self._cache) <= limit:
+                    break
+                if self._cache[key].compiled is not None:
+                    del self._cache[key]
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses, current and greatest size of this function's cache."""
+        return CacheInfo(self._hits, self._misses, len(self._cache), self._limit)
+
+    def cache_clear(self) -> None:
+        """Forget all compiled programs of this function."""
+        with self._lock:
+            self._cache.clear()
+            self._hits = self._misses = 0
+
+    def cache_keys(self) -> list[CacheKey]:
+        """The keys of the cached compilations, oldest first."""
+        with self._lock:
+            return [entry.key for entry in self._cache.values()]
+
+
+_BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
+
+# Fields of a RunConfig that decide what a compilation gives.
+_OPTION_FIELDS = (
+    "platform",
+    "strategy",
+    "backend_type",
+    "dump_passes",
+    "dump_ptoas_passes",
+    "compile_profiling",
+    "diagnostic_phase",
+    "disabled_diagnostics",
+    "analyze_auto_scopes_for_deps",
+    "save_kernels_dir",
+    "memory_planner",
+    "enable_pypto_l0c_double_buffer",
+    "runtime",
+    "distributed_config",
+    "verification_level",
+    "disk_cache",
+)
+# Field of a RunConfig -> keyword of ``ir.compile``, passed on when set.
+_FORWARDED = {
+    "strategy": "strategy",
+    "dump_passes": "dump_passes",
+    "dump_ptoas_passes": "dump_ptoas_passes",
+    "compile_profiling": "profiling",
+    "diagnostic_phase": "diagnostic_phase",
+    "disabled_diagnostics": "disabled_diagnostics",
+    "analyze_auto_scopes_for_deps": "analyze_auto_scopes_for_deps",
+    "save_kernels_dir": "output_dir",
+    "distributed_config": "distributed_config",
+    "memory_planner": "memory_planner",
+    "platform": "platform",
+    "backend_type": "backend_type",
+}
+
+
+def _options_key(config: Any) -> Any:
+    context = _active_context()
+    around = () if context is None else _context_key(context)
+    if config is None:
+        return around or None
+    return (*(_hashable(getattr(config, field, None)) for field in _OPTION_FIELDS), around)
+
+
+def _hashable(value: Any) -> Any:
+    if value is None or type(value) in (str, bool, int):
+        return value
+    if isinstance(value, (set, frozenset, list, tuple)):
+        return tuple(sorted(map(str, value)))
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value
+
+
+def _active_context() -> Any:
+    """The active PassContext, if the passes are loaded and one is open."""
+    module = sys.modules.get("pypto.passes")
+    context = getattr(module, "PassContext", None) if module is not None else None
+    return context.current() if context is not None else None
+
+
+_CONTEXT_GETTERS = (
+    "get_memory_planner",
+    "get_enable_pypto_l0c_double_buffer",
+    "get_runtime",
+    "get_verification_level",
+    "get_diagnostic_phase",
+)
+
+
+def _context_key(context: Any) -> tuple[Any, ...]:
+    return (
+        *(getattr(context, getter)() for getter in _CONTEXT_GETTERS),
+        _hashable(frozenset(map(str, context.get_disabled_diagnostics()))),
+    )
+
+
+def _context_choices(config: Any) -> tuple[Any, bool, Any]:
+    """Planner, double-buffer flag and runtime: from the config, else the active context, else defaults."""
+    context = _active_context()
+    found = []
+    for field, getter in (
+        ("memory_planner", "get_memory_planner"),
+        ("enable_pypto_l0c_double_buffer", "get_enable_pypto_l0c_double_buffer"),
+        ("runtime", "get_runtime"),
+    ):
+        value = getattr(config, field, None)
+        found.append(getattr(context, getter)() if value is None and context is not None else value)
+    return found[0], bool(found[1]), found[2]
+
+
+def _compile_arguments(config: Any) -> dict[str, Any]:
+    if config is None:
+        return {}
+    found = {}
+    for field, keyword in _FORWARDED.items():
+        value = getattr(config, field, None)
+        if value is not None:
+            found[keyword] = value
+    return found
+
+
+def _run_passes(program: Program, config: Any) -> Program:
+    """The default pass list over a program; without a pass library, the program as it is."""
+    try:
+        from ..ir.pass_manager import PassManager  # type: ignore[attr-defined]
+    except ImportError:
+        return program
+    analyze = bool(getattr(config, "analyze_auto_scopes_for_deps", False))
+    strategy = getattr(config, "strategy", None) or OptimizationStrategy.Default
+    manager = PassManager.get_strategy(strategy, analyze_auto_scopes_for_deps=analyze)
+    return manager.run_passes(program)  # type: ignore[no-any-return]
+
+
+def with_source_names(error: Exception, aliases: Mapping[str, str]) -> Exception:
+    """The error with names that renaming made (``x_v1``) replaced by the names that the user wrote."""
+    if not aliases:
+        return error
+    names = sorted(aliases, key=len, reverse=True)
+    pattern = re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
+
+    def restored(text: str) -> str:
+        return pattern.sub(lambda match: aliases[match.group()], text)
+
+    if isinstance(error, ParserError):
+        for each in error.all_errors():
+            each.message = restored(each.message)
+            each.args = tuple(restored(a) if isinstance(a, str) else a for a in each.args)
+            if each.hint:
+                each.hint = restored(each.hint)
+        return error
+    error.args = tuple(restored(a) if isinstance(a, str) else a for a in error.args)
+    return error
+
+
+# --- the decorators ---------------------------------------------------------------------------------------------------
+
+
+def _around(func: Any, depth: int) -> Mapping[str, Any] | None:
+    """Local names at the ``def``, needed only where annotations are text: text makes no closure."""
+    if not any(isinstance(a, str) for a in getattr(func, "__annotations__", {}).values()):
+        return None
+    frame = sys._getframe(depth)
+    return dict(frame.f_locals) if frame.f_locals is not frame.f_globals else None
+
+
+class _Kind:
+    """One decorator: ``@pl.jit.incore`` or ``@pl.jit.incore(level=...)``."""
+
+    def __init__(self, name: str, func_type: str, takes_level: bool, takes_auto_scope: bool, doc: str) -> None:
+        self._name = name
+        self._func_type = func_type
+        self._takes_level = takes_level
+        self._takes_auto_scope = takes_auto_scope
+        self.__doc__ = doc
+
+    def __call__(self, func: Callable[..., Any] | None = None, **options: Any) -> Any:
+        level, auto_scope = options.pop("level", MISSING), options.pop("auto_scope", MISSING)
+        if level is not MISSING and not self._takes_level:
+            raise TypeError(f"@{self._name} does not accept a level= argument")
+        if auto_scope is not MISSING and not self._takes_auto_scope:
+            raise TypeError(
+                f"@{self._name} does not accept an auto_scope= argument (only an entry and inline functions place "
+                "runtime scopes)"
+            )
+        if options:
+            raise TypeError(f"@{self._name} got an unexpected keyword argument '{next(iter(options))}'")
+        if level is not MISSING and level is not None and not isinstance(level, Level):
+            raise TypeError(f"@{self._name}: level= must be a pl.Level, got {type(level).__name__}")
+        if auto_scope is not MISSING and not isinstance(auto_scope, bool):
+            raise TypeError(f"@{self._name}: auto_scope= must be a bool, got {type(auto_scope).__name__}")
+
+        def decorate(target: Callable[..., Any], depth: int = 2) -> JITFunction:
+            return JITFunction(
+                target,
+                self._func_type,
+                None if level is MISSING else level,
+                auto_scope is MISSING or auto_scope,
+                _around(target, depth),
+            )
+
+        return decorate if func is None else decorate(func, 3)
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+class _Jit(_Kind):
+    """``pl.jit``: the decorator of entries; its attributes decorate helpers."""
+
+    def __init__(self) -> None:
+        super().__init__("pl.jit", "orchestration", False, True, "An entry: specialised, compiled and run when called.")
+        self.host = _Kind("pl.jit.host", "host", False, True, "A distributed entry.")
+        self.incore = _Kind("pl.jit.incore", "incore", True, False, "A kernel.")
+        self.inline = _Kind("pl.jit.inline", "inline", False, True, "A helper that is spliced into its callers.")
+        self.opaque = _Kind("pl.jit.opaque", "opaque", False, False, "A function of its own, with loops and scopes.")
+
+    def cache_limit(self, limit: int | None) -> None:
+        """How many compiled programs each jit function keeps (least recently used go first); None: all."""
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise ValueError(f"cache_limit must be a positive int or None, got {limit!r}")
+        JITFunction._limit = limit
+
+
+jit = _Jit()
+
+__all__ = ["CacheInfo", "JITFunction", "jit", "with_source_names"]
