@@ -14,7 +14,8 @@ def normalise_pairs(x: pl.Tensor[[32, 64], pl.FP32], out: pl.Out[pl.Tensor[[32, 
         pl.static_assert(64 % 16 == 0, "rows are a multiple of 64 bytes")
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="scale"):
         length = pl.sqrt(pl.row_sum(squares))
-        pl.static_print("one length for each row:", length)  # printed while the function is read
+        # while the function is read, this prints the type of `length`
+        pl.static_print("one length for each row:", length)
         out[:] = pl.row_expand_div(x, length)
     return out
 

@@ -1,6 +1,7 @@
 """The code of the guides runs: Python blocks as one module, and the commands behind a `$`."""
 
 import importlib.util
+import os
 import pathlib
 import re
 import shlex
@@ -8,6 +9,8 @@ import subprocess
 import sys
 
 import pytest
+
+from pypto import ir
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -64,6 +67,7 @@ def test_commands_run(tmp_path):
             capture_output=True,
             text=True,
             timeout=120,
+            env={**os.environ, "PYTHONPATH": str(pathlib.Path(ir.__file__).parents[2])},
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import os
 import pathlib
 import subprocess
 import sys
@@ -62,7 +63,10 @@ def test_example_computes_what_numpy_computes(path, options):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=names(EXAMPLES))
 def test_example_runs_as_a_script(path, tmp_path):
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(ir.__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, cwd=tmp_path, timeout=300, env=environment
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "OK" in done.stdout and not done.stderr
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import re
 import sys
 import threading
@@ -19,7 +20,8 @@ from ..ir.program import Program
 from ..language.typing import DynVar, dynamic
 from ..runtime.arrays import is_array
 from .binding import Binder, Bound
-from .cache import CacheKey, make_cache_key
+from .cache import CacheKey, l2_lookup, l2_store, make_cache_key
+from .extern import ExternalKernel, external_kernel
 from .graph import Graph, admits
 from .parameters import Parameter, check_signature, parameters_of
 from .scan import CallSite, Chain, Namespace, Scan, frozen, is_language
@@ -65,6 +67,7 @@ class JITFunction:
         level: Level | None = None,
         auto_scope: bool = True,
         around: Mapping[str, Any] | None = None,
+        extern: ExternalKernel | None = None,
     ) -> None:
         check_signature(func)
         functools.update_wrapper(self, func)
@@ -73,6 +76,7 @@ class JITFunction:
         self._func_type = func_type
         self._level = level
         self._auto_scope = auto_scope
+        self._extern = extern
         self._namespace = Namespace(func, around)
         self._lock = threading.RLock()
         self._cache: OrderedDict[Any, _Entry] = OrderedDict()
@@ -160,6 +164,8 @@ class JITFunction:
                 continue
             seen.add(function)
             result.append(function._auto_scope)
+            if function._extern is not None:
+                result.append(function._extern.digest())
             resolve = function._namespace.resolve
             for chain in function._cached_chains or function._chains():
                 value = resolve(chain)
@@ -210,6 +216,45 @@ class JITFunction:
         """The text of :meth:`specialize`."""
         return str(self.specialize(*args, **kwargs).as_python())
 
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """What a call specialises: shapes, dynamic dimensions, baked numbers, constants, key, and whether it is cached."""
+        self._require_entry()
+        config = kwargs.pop("config", None)
+        bound, fingerprint, graph = self._bind(args, kwargs, signature_mode=True)
+        lines = [f"{self.__name__}: source {graph.source_hash}"]
+        dynamic_dims = graph.dynamic_dims(self)
+        for parameter, item in zip(self._parameters(), bound.items, strict=True):
+            if isinstance(item, tuple):
+                symbols = dynamic_dims.get(parameter.name, {})
+                shape = [symbols[i].name if i in symbols else str(extent) for i, extent in enumerate(item[0])]
+                lines.append(f"  {parameter.name}: [{', '.join(shape)}] {item[1].name}")
+            else:
+                lines.append(
+                    f"  {parameter.name}: " + ("left to the call" if item is MISSING else f"baked as {item!r}")
+                )
+        for member in graph.members:
+            for chain in member._chains():
+                value = member._namespace.resolve(chain)
+                if isinstance(value, (bool, int, float, str, list, tuple)):
+                    lines.append(f"  {'.'.join(chain)} in {member.__name__}: {value!r}")
+        entry = self._cache.get((bound.key, fingerprint, _options_key(config)))
+        if entry is not None and entry.compiled is not None:
+            lines.append("  cached")
+        else:
+            lines.append("  not cached: " + self._miss_reason(bound, fingerprint, _options_key(config)))
+        return "\n".join(lines)
+
+    def _miss_reason(self, bound: Bound, fingerprint: Any, options: Any) -> str:
+        """What the nearest cached compilation differs in."""
+        if not self._cache:
+            return "nothing was compiled yet"
+        wanted = {"argument types or numbers": bound.key, "constants": fingerprint, "compile options": options}
+        nearest = min(
+            ([what for what, a, b in zip(wanted, wanted.values(), key, strict=True) if a != b] for key in self._cache),
+            key=len,
+        )
+        return f"other {' and '.join(nearest)}"
+
     def lower(self, *args: Any, **kwargs: Any) -> Program:
         """The program of a call after the passes; writes no files.
 
@@ -246,6 +291,12 @@ class JITFunction:
         config = kwargs.pop("config", None)
         bound, fingerprint, graph = self._bind(args, kwargs, signature_mode=False)
         compiled = self._compiled(bound, fingerprint, graph, config)
+        for member in graph.members:
+            if member._extern is not None:
+                raise NotImplementedError(
+                    f"external C++ kernel '{member.__name__}' cannot run on platform '{compiled.platform}'; the files of "
+                    f"the compilation are in {compiled.output_dir}"
+                )
         result = compiled(*bound.values, config=config)
         if bound.allocated:
             return bound.allocated[0] if len(bound.allocated) == 1 else tuple(bound.allocated)
@@ -272,7 +323,7 @@ class JITFunction:
                 return entry.compiled
             self._misses += 1
             try:
-                entry.compiled = self._compile(bound, graph, config)
+                entry.compiled = self._compile(bound, graph, config, entry.key)
             except BaseException:
                 with self._lock:
                     if self._cache.get(key) is entry:
@@ -281,14 +332,23 @@ class JITFunction:
         self._trim()
         return entry.compiled
 
-    def _compile(self, bound: Bound, graph: Graph, config: Any) -> Any:
+    def _compile(self, bound: Bound, graph: Graph, config: Any, key: CacheKey) -> Any:
         from .. import ir
 
+        on_disk = _disk_cache(config)
+        stored = l2_lookup(key) if on_disk else None
+        if stored is not None:
+            from ..ir.compiled_program import CompiledProgram
+
+            return CompiledProgram.from_dir(stored, platform=getattr(config, "platform", None))
         program, aliases = self._specialized(bound, graph)
         try:
-            return ir.compile(program, **_compile_arguments(config))  # type: ignore[operator]
+            compiled = ir.compile(program, **_compile_arguments(config))  # type: ignore[operator]
         except Exception as error:
             raise with_source_names(error, aliases)  # noqa: B904
+        if on_disk:
+            l2_store(key, str(compiled.output_dir))
+        return compiled
 
     # --- the cache ----------------------------------------------------------------------------------------------------
 
@@ -409,6 +469,11 @@ def _hashable(value: Any) -> Any:
     except TypeError:
         return repr(value)
     return value
+
+
+def _disk_cache(config: Any) -> bool:
+    """Whether compilations are kept on disk: asked for by the config, or by naming the place in the environment."""
+    return bool(getattr(config, "disk_cache", False)) or bool(os.environ.get("PYPTO_JIT_CACHE_DIR"))
 
 
 def _active_context() -> Any:
@@ -544,6 +609,34 @@ class _Kind:
         return self._name
 
 
+class _Extern:
+    """``@pl.jit.extern(source=...)``: a stub with a ``...`` body for a hand-written C++ kernel.
+
+    ``core_type`` is ``"aic"``, ``"aiv"`` or ``"mixed"``; a mixed kernel has ``aic_source`` and ``aiv_source``.
+    """
+
+    def __call__(
+        self,
+        func: Any = None,
+        *,
+        core_type: str = "aiv",
+        source: Any = None,
+        aic_source: Any = None,
+        aiv_source: Any = None,
+        dual_aiv_dispatch: bool = False,
+        include_dirs: Any = None,
+    ) -> Any:
+        def decorate(target: Callable[..., Any], depth: int = 2) -> JITFunction:
+            check_signature(target)
+            kernel = external_kernel(target, core_type, source, aic_source, aiv_source, dual_aiv_dispatch, include_dirs)
+            return JITFunction(target, "extern", around=_around(target, depth), extern=kernel)
+
+        return decorate if func is None else decorate(func, 3)
+
+    def __repr__(self) -> str:
+        return "pl.jit.extern"
+
+
 class _Jit(_Kind):
     """``pl.jit``: the decorator of entries; its attributes decorate helpers."""
 
@@ -552,6 +645,7 @@ class _Jit(_Kind):
         self.host = _Kind("pl.jit.host", "host", False, True, "A distributed entry.")
         self.incore = _Kind("pl.jit.incore", "incore", True, False, "A kernel.")
         self.inline = _Kind("pl.jit.inline", "inline", False, True, "A helper that is spliced into its callers.")
+        self.extern = _Extern()
         self.opaque = _Kind("pl.jit.opaque", "opaque", False, False, "A function of its own, with loops and scopes.")
 
     def cache_limit(self, limit: int | None) -> None:

@@ -22,6 +22,7 @@ from ..ir.enums import ParamDirection, TensorLayout
 from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, Var
 from ..ir.tree import walk
 from ..ir.type import ScalarType, TensorType, TupleType, Type, UnknownType
+from .extern import declared_outputs
 from .graph import admits
 from .scan import dynamic_name
 from .static import SHAPED, JitClosure, StaticReads
@@ -126,8 +127,10 @@ class JitFunctionParser(StaticReads):
 
     def final_results(self, declared: list[Type]) -> list[Type]:
         """The declared results, else the types of the first returned values."""
-        if declared or not self.return_values:
+        if declared:
             return declared
+        if self.options.external_source is not None:
+            return declared_outputs(self.parse_signature())
         found = next(((values, span) for values, span in self.return_values if values), None)
         if found is None:
             return []

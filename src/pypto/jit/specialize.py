@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ..diag.parser_errors import ParserError
 from ..frontend.closure import MISSING
 from ..frontend.context import ProgramContext, Signature
+from ..frontend.entry import paused_gc
 from ..frontend.errors import Suppressed
 from ..frontend.function_parser import FunctionOptions
 from ..ir.dtype import DataType
 from ..ir.enums import FunctionType, Level, ParamDirection, Role, TensorLayout
 from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, GlobalVar, Var
 from ..ir.extents import extent_key
-from ..ir.program import Program
+from ..ir.program import Function, Program
 from ..ir.type import (
     INDEX_TYPE,
     DistributedTensorType,
@@ -28,6 +29,7 @@ from ..ir.type import (
 )
 from ..language.typing import DynVar, dynamic
 from .cache import scalar_key
+from .extern import specialize_external
 from .graph import Graph
 from .parser import JitFunctionParser
 
@@ -77,7 +79,7 @@ class Specializer:
     def __init__(self, entry: JITFunction, graph: Graph) -> None:
         self.entry = entry
         self.graph = graph
-        self.context = ProgramContext(f"_jit_{entry.__name__}")
+        self.context = _Context(f"_jit_{entry.__name__}")
         self.aliases: dict[str, str] = {}
         self._done: dict[Any, tuple[GlobalVar, Signature] | None] = {}
         self._active: list[JITFunction] = []
@@ -87,7 +89,8 @@ class Specializer:
 
     def run(self, specs: Sequence[Spec]) -> Program:
         """The program of the entry for these parameters."""
-        self._parse(self.entry, self.entry.__name__, specs)
+        with paused_gc():
+            self._parse(self.entry, self.entry.__name__, specs)
         context = self.context
         functions = [*context.functions.values()]
         functions += [f for name, f in context.externals.items() if name not in context.functions]
@@ -166,6 +169,10 @@ class Specializer:
             while self._named.setdefault(f"{base}_{number}", helper) is not helper:
                 number += 1
             base = f"{base}_{number}"
+        return self.unique_name(base)
+
+    def unique_name(self, base: str) -> str:
+        """A name that no function of the program has: ``base``, ``base__1``, ..."""
         name, number = base, 0
         while name in self._names:
             number += 1
@@ -235,27 +242,49 @@ class Specializer:
     # --- functions ----------------------------------------------------------------------------------------------------
 
     def _parse(self, function: JITFunction, name: str, specs: Sequence[Spec]) -> Signature:
-        kind, level, role = _KINDS[function._func_type]
-        if kind is FunctionType.Inline:
-            _warn_of_directions(function)
-        options = FunctionOptions(kind, function._level or level, role, None, function._auto_scope)
-        parser = JitFunctionParser(function, name, specs, self, options)
         self._active.append(function)
-        self.context.global_var(name)
         try:
-            result = parser.parse()
+            if function._extern is not None:
+                functions = specialize_external(self, function, name, specs)
+            else:
+                functions = [self.parse_function(function, name, specs, _options(function))]
+        finally:
+            self._active.pop()
+        for made in functions:
+            self.context.global_var(made.name)
+            self.context.functions[made.name] = made
+        signature = self.context.signatures[name] = Signature.of(functions[-1])
+        return signature
+
+    def parse_function(
+        self, function: JITFunction, name: str, specs: Sequence[Spec], options: FunctionOptions
+    ) -> Function:
+        """One function of the program, from the source of ``function``."""
+        self.context.global_var(name)
+        parser = JitFunctionParser(function, name, specs, self, options)
+        try:
+            return parser.parse()
         except ParserError as error:
             for each in error.all_errors():
                 if each.source_lines is None:
                     each.source_lines = parser.source.error_lines()
             raise
         finally:
-            self._active.pop()
             self.aliases.update(parser.renamed)
-        self.context.functions[name] = result
-        signature = Signature.of(result)
-        self.context.signatures[name] = signature
-        return signature
+
+
+class _Context(ProgramContext):
+    """In a specialised program dynamic dimensions of one name are one, wherever they were declared."""
+
+    def dynamic_var(self, dynvar: Any) -> Var:
+        return self.dynamic.get(dynvar.name) or super().dynamic_var(dynvar)
+
+
+def _options(function: JITFunction) -> FunctionOptions:
+    kind, level, role = _KINDS[function._func_type]
+    if kind is FunctionType.Inline:
+        _warn_of_directions(function)
+    return FunctionOptions(kind, function._level or level, role, None, function._auto_scope)
 
 
 def _warn_of_directions(function: JITFunction) -> None:

@@ -65,7 +65,7 @@ def _repeat(ctx: Any, target: ArrayValue, vector: ArrayValue) -> ArrayValue:
     shape = target.shape
     mask = vector.mask
     valid = list(target.valid)
-    for i in (-1, -2):
+    for i in range(-len(vector.shape), 0):
         if vector.shape[i] != 1 or shape[i] == 1:
             valid[i] = min(valid[i], vector.valid[i])
     return fresh(

@@ -63,8 +63,9 @@ class Product:
     __slots__ = ("mask", "shape", "values")
 
     def __init__(self, a: ArrayValue, b: ArrayValue, result: DataType, a_trans: bool = False, b_trans: bool = False):
-        x, known_x = a.valid_data(), a.valid_mask()
-        y, known_y = b.valid_data(), b.valid_mask()
+        lead = _lead_region(a, b)
+        x, known_x = _take(a, lead)
+        y, known_y = _take(b, lead)
         full_x, full_y = a.shape, b.shape
         if a_trans:
             x, known_x, full_x = _swap(x), _swap(known_x), (*full_x[:-2], full_x[-1], full_x[-2])
@@ -93,6 +94,31 @@ class Product:
                 rows, columns = rows[..., :, None], columns[..., None, :]
             mask = np.broadcast_to(rows & columns, self.values.shape)
         self.mask = None if mask is not None and mask.all() else mask
+
+
+def _lead_region(a: ArrayValue, b: ArrayValue) -> tuple[int, ...]:
+    """The valid region of the batch dimensions of a product."""
+    lead = list(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]))
+    region = list(lead)
+    for operand in (a, b):
+        own, valid = operand.shape[:-2], operand.valid[:-2]
+        for i in range(-len(own), 0):
+            if own[i] == lead[i] or valid[i] != 1:
+                region[i] = min(region[i], valid[i])
+    return tuple(region)
+
+
+def _take(operand: ArrayValue, lead: Sequence[int]) -> tuple[Any, Any]:
+    """Data and mask of an operand over its valid matrix, for the batch entries that the product has."""
+    window = list(operand.valid_window())
+    for i in range(-len(operand.shape[:-2]), 0):
+        # An extent of 1 repeats; it is not cut, unless nothing is left.
+        count = lead[i] if operand.shape[:-2][i] != 1 else min(1, lead[i])
+        window[i - 2] = slice(0, count)
+    if operand.fully_valid and all(part.stop == n for part, n in zip(window, operand.shape, strict=True)):
+        return operand.data, operand.mask
+    mask = operand.mask
+    return operand.data[tuple(window)], None if mask is None else mask[tuple(window)]
 
 
 def _swap(x: Any) -> Any:

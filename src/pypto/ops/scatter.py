@@ -17,6 +17,7 @@ from ..ir.type import Type
 from .definition import REQUIRED, Alias, InferRule, Operand
 from .gather import positional_dim
 from .masks import pattern_of
+from .matmul import require_dimension
 from .normalize import int_attr
 from .registry import call, define
 from .rules import (
@@ -31,7 +32,7 @@ from .rules import (
 from .surface import Attr, by_first, surface
 from .surface import Operand as Arg
 from .values import ArrayValue, fresh
-from .windows import at_most, number, provably_exceeds
+from .windows import at_most, number, provably_exceeds, volume
 
 D = DataType
 SCATTER_DTYPES = (D.INT8, D.INT16, D.INT32, D.FP16, D.FP32, D.BF16)
@@ -135,6 +136,10 @@ def _update_infer(name: str, level: str) -> InferRule:
             raise ValueError(f"{name} requires an integer index, but got {index.dtype}")
         _require_rank(name, "src", src, rank)
         _require_same_dtype(name, "src", src.dtype, dst.dtype)
+        count, rows = volume(index.shape), volume(src.shape[:-1])
+        if count is not None and rows is not None and count != rows:
+            raise ValueError(f"{name} requires one row of src for each index, but got {rows} rows and {count} indices")
+        require_dimension(name, "rows of src and input to have the same length", src.shape[-1], dst.shape[-1])
         if kwargs.get("dim", -2) != -2:
             raise ValueError(f"{name} supports only dim=-2, but got {kwargs['dim']}")
         if level == "tile":

@@ -46,6 +46,14 @@ def _require_full_last(name: str, what: str, kind: Any) -> None:
         raise ValueError(f"{name} requires {what} to be fully valid along its last dimension")
 
 
+def _require_pairs(name: str, what: str, kind: Any) -> None:
+    """A sorted list consists of whole pairs."""
+    _require_full_last(name, what, kind)
+    last, slots = number(kind.shape[-1]), _slots(kind.dtype.get_byte())
+    if last is not None and last % slots:
+        raise ValueError(f"{name} requires {what} to hold whole pairs of {slots} elements, but got {last} in a row")
+
+
 def _operand(name: str, level: str, args: Sequence[Expr], index: int) -> Any:
     return tile_type(name, args, index) if level == "tile" else tensor_type(name, args, index, plain=True)
 
@@ -83,7 +91,7 @@ def _format1_infer(name: str, level: str) -> InferRule:
             raise ValueError(f"{name} requires block_len to be an integer scalar")
         if type(block) is not ConstInt or block.value <= 0 or block.value % 64:
             raise ValueError(f"{name} requires block_len to be a constant positive multiple of 64")
-        _require_full_last(name, "src", src)
+        _require_pairs(name, "src", src)
         return result_like(src, src.shape, src.dtype, src.valid_extents)
 
     return infer
@@ -105,7 +113,7 @@ def _format2_infer(name: str, level: str) -> InferRule:
                 raise ValueError(f"{name} requires sources of matching rank, but src{i} has rank {len(kind.shape)}")
             if not all(map(same_extent, kind.shape[:-1], first.shape[:-1])):
                 raise ValueError(f"{name} requires sources of matching leading dimensions")
-            _require_full_last(name, f"src{i}", kind)
+            _require_pairs(name, f"src{i}", kind)
         if tmp is not None:
             if tmp.dtype is not first.dtype:
                 raise ValueError(f"{name} requires tmp of matching dtype {first.dtype}, but got {tmp.dtype}")

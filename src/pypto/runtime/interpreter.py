@@ -112,9 +112,25 @@ class Interpreter:
                 return self._run_kernel_entry(function, args)
             result = self.call_function(function, args, None)
             self.graph.finish()
+            self._check_defined(function, args)
             return result
         finally:
             sys.setrecursionlimit(limit)
+
+    def _check_defined(self, function: Function, args: Sequence[Any]) -> None:
+        """The caller's tensors must hold no value that was computed from undefined ones when the run ends."""
+        for param, value in zip(function.params, args, strict=True):
+            if type(value) is not ArrayValue or not value.buffer.external:
+                continue
+            mask = value.mask
+            if mask is not None and not mask.all():
+                first = [int(i) for i in np.argwhere(~mask)[0]]
+                raise ProgramError(
+                    f"'{param.name_hint}' ends with undefined values (first at index {first}): "
+                    "this statement stored elements that nothing had defined",
+                    value.buffer.poisoned_at,
+                    function.name,
+                )
 
     def _run_kernel_entry(self, function: Function, args: Sequence[Any]) -> list[Any]:
         results: list[Any] = []
@@ -124,6 +140,7 @@ class Interpreter:
 
         self.graph.submit(function.name, body, function.span, [], [], True)
         self.graph.finish()
+        self._check_defined(function, args)
         return results
 
     # --- functions ----------------------------------------------------------------------------------------------------
@@ -531,7 +548,9 @@ class Interpreter:
         except ProgramError:
             raise
         except (ValueError, TypeError, IndexError, ArithmeticError, NotImplementedError) as error:
-            raise ProgramError(f"{name}: {error}", expr.span, frame.function, frame.task) from error
+            text = str(error)
+            message = text if text.startswith(name) else f"{name}: {text}"
+            raise ProgramError(message, expr.span, frame.function, frame.task) from error
 
     def _task_invalid(self, _expr: x.Call, _frame: Frame) -> Any:
         return INVALID_TASK

@@ -18,7 +18,16 @@ from ..ir.program import Program
 from ..runtime.checking import assert_close
 from ..runtime.run_config import RunConfig
 from .debugger import Debugger, DebuggerQuit, break_lines
-from .loading import Entry, UsageError, choose, collecting, entries_of, helpers_of, load_module
+from .loading import (
+    Entry,
+    UsageError,
+    choose,
+    collecting,
+    entries_of,
+    helpers_of,
+    load_as_far_as_possible,
+    load_module,
+)
 from .rendering import render_error
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__, pretty_exceptions_enable=False)
@@ -159,18 +168,12 @@ def check(file: File) -> None:
 
     def action() -> int:
         errors: list[ParserError] = []
-        module: Any = None
         with collecting(errors):
-            try:
-                module = load_module(file)
-            except UsageError:
-                raise
-            except Exception as error:
-                # Behind a definition that was refused, what uses it may fail as well: those errors are no news.
-                if not errors:
-                    typer.echo(render_error(error, user_file=file), err=True)
-                    return FAILED
-        checked, skipped = _check_jit(module, errors) if module is not None else (0, [])
+            module, failure = load_as_far_as_possible(file)
+        if failure is not None and not errors:
+            raise failure
+        # Behind a definition that was refused, what uses it may fail as well: such a failure is no news.
+        checked, skipped = _check_jit(module, errors)
         for each in errors:
             typer.echo(render_error(each) + "\n", err=True)
         total = sum(len(list(e.all_errors())) for e in errors)

@@ -50,8 +50,8 @@ class Debugger:
         self._stepping = False
         self._clock = 0
         self._assigned: dict[Var, int] = {}  # when each variable was assigned last
-        self._place: tuple[str, int] | None = None
-        self._here: set[st.Stmt] = set()  # statements of the place that were reached since the program came to it
+        # The frames that run, outermost first, with the line that each is at and the statements of it that were reached.
+        self._frames: list[tuple[Frame, tuple[str, int] | None, set[st.Stmt]]] = []
         # The lanes of a split region run in threads of their own.
         self._lock = threading.RLock()
         self.stops = 0
@@ -60,20 +60,25 @@ class Debugger:
 
     def __call__(self, frame: Frame, stmt: st.Stmt) -> None:
         with self._lock:
-            if self._arrives(stmt) and (self._stepping or self._at_break(stmt)):
+            if self._arrives(frame, stmt) and (self._stepping or self._at_break(stmt)):
                 self._stop(frame, stmt)
             self._note(stmt)
 
-    def _arrives(self, stmt: st.Stmt) -> bool:
+    def _arrives(self, frame: Frame, stmt: st.Stmt) -> bool:
         """Whether the program comes to a line anew: one line of source may be several statements."""
         span = stmt.span
         if not span.is_valid():
             return False
         place = (span.filename, span.begin_line)
-        if place == self._place and stmt not in self._here:
-            self._here.add(stmt)
-            return False
-        self._place, self._here = place, {stmt}
+        depth = next((i for i, known in enumerate(self._frames) if known[0] is frame), None)
+        if depth is not None:
+            del self._frames[depth + 1 :]
+            _, last, reached = self._frames[depth]
+            if place == last and stmt not in reached:
+                reached.add(stmt)
+                return False
+            self._frames.pop()
+        self._frames.append((frame, place, {stmt}))
         return True
 
     def _at_break(self, stmt: st.Stmt) -> bool:
@@ -224,7 +229,8 @@ def _describe_array(value: ArrayValue, whole: bool) -> str:
         return f"{head}: undefined" if data.size else f"{head}: empty"
     if mask is not None and not mask.all():
         head += f", {int(mask.size - np.count_nonzero(mask))} of {mask.size} undefined"
-    return f"{head}: {_elements(data, mask, whole)}"
+    elements = _elements(data, mask, whole)
+    return f"{head}:{'' if elements.startswith(chr(10)) else ' '}{elements}"
 
 
 def _elements(data: Any, mask: Any, whole: bool) -> str:

@@ -41,6 +41,14 @@ class Refused:
 
 def load_module(path: str | Path) -> ModuleType:
     """Run a file as a module of its own."""
+    module, error = load_as_far_as_possible(path)
+    if error is not None:
+        raise error
+    return module
+
+
+def load_as_far_as_possible(path: str | Path) -> tuple[ModuleType, Exception | None]:
+    """Run a file as a module; the module with what was defined before an exception, and the exception."""
     file = Path(path)
     if not file.is_file():
         raise UsageError(f"{path}: no such file")
@@ -55,9 +63,11 @@ def load_module(path: str | Path) -> ModuleType:
     sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
+    except Exception as error:  # for the caller to judge
+        return module, error
     finally:
         sys.path.remove(folder)
-    return module
+    return module, None
 
 
 @contextmanager
@@ -211,5 +221,6 @@ __all__ = [
     "collecting",
     "entries_of",
     "helpers_of",
+    "load_as_far_as_possible",
     "load_module",
 ]

@@ -205,10 +205,11 @@ class StatementPrinter(TypePrinter):
             bounds = [stmt.start, stmt.stop]
         else:
             bounds = [stmt.stop]
-        if stmt.loop_var.type is INDEX_TYPE and not any(type(b) is ConstInt and b.type is INDEX_TYPE for b in bounds):
-            # An INT64 bound gives the loop variable its dtype unless an INDEX constant is written next to it.
-            if any(type(b) is ConstInt for b in bounds):
-                bounds = [stmt.start, stmt.stop, stmt.step][: 2 if _is_index(stmt.start, 0) else 3]
+        stop = stmt.stop
+        if type(stop) is ConstInt and stop.type is not INDEX_TYPE and stmt.loop_var.type is INDEX_TYPE:
+            # The loop variable takes the dtype of this bound, unless an INDEX constant is written next to it.
+            if not any(type(bound) is ConstInt and bound.type is INDEX_TYPE for bound in bounds):
+                bounds = [stmt.start, stop] if _is_index(stmt.start, 0) else [stmt.start, stop, stmt.step]
         return [self.expr(bound) for bound in bounds]
 
     def _while(self, stmt: WhileStmt, indent: str) -> None:
