@@ -13,18 +13,41 @@ import pytest
 from pypto import ir
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# ```python is a part of the page's module, ```python NAME a file of its own
+BLOCK = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(page, language):
+def blocks(page, language, file=""):
     """The code blocks of a page, in order."""
-    return [text for kind, text in BLOCK.findall((DOCS / page).read_text(encoding="utf-8")) if kind == language]
+    found = BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+    return [text for kind, name, text in found if (kind, name) == (language, file)]
 
 
-def commands(page):
-    """What the console blocks of a page type behind `$ `."""
-    lines = "\n".join(blocks(page, "console")).splitlines()
-    return [line[2:] for line in lines if line.startswith("$ ")]
+def transcripts(page):
+    """(command, what it shows) of the console blocks: a command stands behind `$ `."""
+    for text in blocks(page, "console"):
+        for part in text.split("$ ")[1:]:
+            command, _, shown = part.partition("\n")
+            yield command, shown
+
+
+def typed(shown):
+    """What the transcript types at the debugger's prompt."""
+    return "".join(f"{line}\n" for line in re.findall(r"^\(pypto\) (.*)$", shown, re.MULTILINE))
+
+
+def pattern(shown):
+    """A regular expression for a transcript: `...` is any lines, `…` any text of a line, times differ."""
+    parts = []
+    for line in shown.splitlines():
+        if line.startswith("(pypto) "):
+            parts.append(re.escape("(pypto) "))  # what is typed is not echoed, so the answer follows on this line
+        elif line == "...":
+            parts.append(r"(?:.*\n)*?")
+        else:
+            text = re.escape(line).replace("…", ".*")
+            parts.append(re.sub(r"\d+\\\.\d+\\ ms", r"[\\d.]+\\ ms", text) + r"\n")
+    return re.compile("".join(parts))
 
 
 def write_module(page, folder):
@@ -53,23 +76,35 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
     run_module(write_module(page, tmp_path), monkeypatch)
 
 
-def test_commands_run(tmp_path):
+def test_commands_show_what_the_page_shows(tmp_path):
     page = "quickstart.md"
-    write_module(page, tmp_path)
-    typed = commands(page)
-    assert {shlex.split(command)[1] for command in typed} >= {"run", "print", "check"}
-    for command in typed:
+    (tmp_path / "scale.py").write_text(*blocks(page, "python", "scale.py"), encoding="utf-8")
+    shown_commands = dict(transcripts(page))
+    assert {shlex.split(command)[1] for command in shown_commands} >= {"run", "print", "check"}
+    assert any("--break" in command for command in shown_commands)
+    for command, shown in shown_commands.items():
         program, *arguments = shlex.split(command)
         assert program == "pypto"
         done = subprocess.run(
             [sys.executable, "-m", "pypto.tools.cli", *arguments],
-            input="c\n" * 50 if any(a.startswith("--break") for a in arguments) else "",
+            input=typed(shown),
             capture_output=True,
             text=True,
             timeout=120,
             env={**os.environ, "PYTHONPATH": str(pathlib.Path(ir.__file__).parents[2])},
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        assert pattern(shown).fullmatch(done.stdout), f"{command}\n{done.stdout}\n{pattern(shown).pattern}"
+
+
+def test_a_transcript_that_differs_is_found():
+    shown = "a … in 1.5 ms\n(pypto) p x\nx = 1\n...\nend\n"
+    assert typed(shown) == "p x\n"
+    assert pattern(shown).fullmatch("a b c in 20.25 ms\n(pypto) x = 1\nmore\nand more\nend\n")
+    assert pattern(shown).fullmatch("a  in 20.25 ms\n(pypto) x = 1\nend\n")
+    assert not pattern(shown).fullmatch("a b c in 20.25 ms\n(pypto) x = 2\nend\n")
+    assert not pattern(shown).fullmatch("a b c in 20.25 ms\n(pypto) x = 1\nend\nmore\n")
+    assert not pattern(shown).fullmatch("a b c\n(pypto) x = 1\nend\n")
 
 
 @pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: str(path.relative_to(DOCS)))

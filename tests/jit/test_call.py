@@ -175,3 +175,30 @@ def test_rebinding_means_what_it_means_in_python(entry, meaning, x, y):
     out = np.zeros((32, 64), np.float32)
     entry(np.full((32, 64), x, np.float32), np.full((32, 64), y, np.float32), out)
     assert (out == meaning(x, y)).all()
+
+
+def test_explain():
+    function = plus.__wrapped__
+    entry = pl.jit(function)
+    x, y = arrays(2)
+    before = entry.explain(x, y, 1.0)
+    assert "x: [32, 64] FP32" in before
+    assert "k: baked as 1.0" in before
+    assert before.endswith("not cached: nothing was compiled yet")
+    entry(x, y, 1.0)
+    assert entry.explain(x, y, 1.0).endswith("  cached")
+    assert entry.explain(x, y, 2.0).endswith("not cached: other argument types or numbers")
+    assert "x: [M, 64] FP32" in rows.explain(x, y)
+
+
+def test_compilations_kept_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYPTO_JIT_CACHE_DIR", str(tmp_path / "disk"))
+    x, y = arrays(2)
+    first = pl.jit(plus.__wrapped__)
+    first(x, y, 2.0)
+    again = pl.jit(plus.__wrapped__)
+    monkeypatch.setattr(again, "_specialized", None)  # nothing is specialised: the files of the first one serve
+    y[:] = 0
+    again(x, y, 2.0)
+    assert (y == 3.0).all()
+    assert str(again.compile(x, y, 2.0).output_dir).startswith(str(tmp_path / "disk"))

@@ -64,6 +64,13 @@ def test_shape_errors(level):
     assert shape_of(pl["row_expand_mul"](level([n, 64]), level([16, 1]))) == ["n", 64]
 
 
+def test_expdif_is_for_floats():
+    for level in (tensor, tile):
+        with pytest.raises(ValueError, match="requires a float operand"):
+            pl["row_expand_expdif"](level([16, 64], D.INT32), level([16, 1], D.INT32))
+        assert pl["col_expand_expdif"](level([16, 64], D.INT32), level([1, 64])).type.dtype is D.FP32
+
+
 def test_dispatch_errors():
     with pytest.raises(TypeError, match="pl.row_expand_mul: cannot mix Tensor and Tile"):
         pl["row_expand_mul"](tensor([16, 64]), tile([16, 1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from ..ir import scalar as scalars
 from ..ir.dtype import BY_NAME, DataType
 from ..ir.enums import Level, MemorySpace, ParamDirection, TensorLayout
 from ..ir.expr import Add, ConstInt, Expr, FloorDiv, FloorMod, Mul, Sub, Var
+from ..ir.substitution import substitute_expr
 from ..ir.type import (
     ArrayType,
     AsyncEventType,
@@ -143,7 +145,10 @@ class Annotations(ViewAnnotations, MemRefAnnotations):
 
     def _unquote(self, node: ast.expr) -> ast.expr:
         if type(node) is ast.Constant and isinstance(node.value, str):
-            parsed = ast.parse(node.value, mode="eval").body
+            try:
+                parsed = ast.parse(node.value, mode="eval").body
+            except SyntaxError as error:
+                self.type_error(f"Unsupported type annotation: {node.value!r} ({error.msg})", node)
             for inner in ast.walk(parsed):
                 ast.copy_location(inner, node)
             return parsed
@@ -202,7 +207,7 @@ class Annotations(ViewAnnotations, MemRefAnnotations):
         return TupleType(types)
 
     def _array_extent(self, node: ast.expr) -> int:
-        value = node.value if type(node) is ast.Constant else self.closure.evaluate(node)
+        value = node.value if type(node) is ast.Constant else self.evaluate(node)
         if type(value) is not int:
             self.type_error("Array extent must be an int literal or a compile-time int", node)
         return value
@@ -304,7 +309,7 @@ class Annotations(ViewAnnotations, MemRefAnnotations):
             if parts[-2] == "DataType":
                 self.type_error(f"Unknown DataType: {parts[-1]}", node, _dtype_hint(parts[-1]))
             self.type_error(f"Unknown dtype: {parts[-1]}", node, _dtype_hint(parts[-1]))
-        value = self.closure.evaluate(node)
+        value = self.evaluate(node)
         if isinstance(value, DataType):
             return value
         self.type_error(f"Cannot resolve dtype: {ast.unparse(node)}", node)
@@ -315,7 +320,7 @@ class Annotations(ViewAnnotations, MemRefAnnotations):
         """The extents of a shape annotation; all-int shapes stay ints (the types make constants of them)."""
         if type(node) in (ast.List, ast.Tuple):
             return [self.dimension(e) for e in node.elts]  # type: ignore[attr-defined]
-        value = self.closure.get(node.id) if type(node) is ast.Name else self.closure.evaluate(node)
+        value = self.closure.get(node.id) if type(node) is ast.Name else self.evaluate(node)
         if type(node) is ast.Name and value is MISSING:
             self.type_error(f"Unknown shape variable: {node.id}", node)
         if value is MISSING:
@@ -336,9 +341,12 @@ class Annotations(ViewAnnotations, MemRefAnnotations):
             value = self.closure.get(node.id)
             bound = self.scopes.lookup(node.id)
             if value is not MISSING and not callable_builtin(value):
-                return self.dimension_value(
-                    value, node, f"Shape variable '{node.id}' must be int or pl.dynamic(), got", bound
+                found = self.dimension_value(
+                    value, node, f"Shape variable '{node.id}' must be int or pl.dynamic(), got"
                 )
+                if isinstance(bound, Expr) and found is not bound:
+                    self._warn_of_two_meanings(node, found, bound)
+                return found
             if isinstance(bound, Expr):
                 return bound
             self.type_error(
@@ -347,7 +355,7 @@ class Annotations(ViewAnnotations, MemRefAnnotations):
                 f'Declare it outside the function: {node.id} = pl.dynamic("{node.id}"), or as an int',
             )
         if not any(_is_const_call(inner) for inner in ast.walk(node)):
-            value = self.closure.evaluate(node)
+            value = self.evaluate(node)
             if value is not MISSING:
                 return self.dimension_value(value, node, "Shape dimension must be int or pl.dynamic(), got")
         rebuilt = self._rebuild_dimension(node)
@@ -355,23 +363,33 @@ class Annotations(ViewAnnotations, MemRefAnnotations):
             self.type_error("Shape dimension must be int literal, variable, or evaluable expression", node)
         return rebuilt
 
-    def dimension_value(self, value: Any, node: ast.expr, complaint: str, bound: Any = None) -> Any:
+    def dimension_value(self, value: Any, node: ast.expr, complaint: str) -> Any:
         """A Python value used as an extent."""
         if isinstance(value, int) and not isinstance(value, bool):
             return int(value)
         if getattr(value, "is_dynvar", False):
-            # A scalar parameter of the same name *is* the symbol.
-            if isinstance(bound, Var) and bound in self.symbol_params:
-                return bound
-            return self.context.dynamic_var(value)
+            symbol = self.context.dynamic_var(value)
+            return self.symbol_params.get(symbol, symbol)  # a scalar parameter of the same name *is* the symbol
         expr = getattr(value, "_expr", value)
         if isinstance(expr, Expr):
             if not (isinstance(expr.type, ScalarType) and expr.type.dtype.is_int_):
                 self.type_error(f"Shape dimension must be integer-typed, got {expr.type}", node)
-            return expr
+            return substitute_expr(expr, list(self.symbol_params.items())) if self.symbol_params else expr
         if hasattr(value, "__index__") and not isinstance(value, bool):
             return value.__index__()
         self.type_error(f"{complaint} {type(value).__name__}", node)
+
+    def _warn_of_two_meanings(self, node: ast.Name, found: Any, bound: Expr) -> None:
+        """A name that means one thing in annotations (the surrounding code first) and another one in the body."""
+        if not (type(bound) is ConstInt and isinstance(found, int) and found == bound.value):
+            span = self.span(node)
+            warnings.warn_explicit(
+                f"shape name '{node.id}' means {found} of the surrounding code here, but the body has a variable of "
+                "that name: rename one of them",
+                UserWarning,
+                span.filename,
+                span.begin_line,
+            )
 
     def _rebuild_dimension(self, node: ast.expr) -> Expr | None:
         """An extent over DSL variables and typed constants, without folding, so that a printed shape keeps its form."""
@@ -389,11 +407,14 @@ class Annotations(ViewAnnotations, MemRefAnnotations):
             return ConstInt(value, DataType.INDEX, self.span(node)) if isinstance(value, int) else value
         if kind is ast.Call:
             return self.expr(node)
+        value = self.evaluate(node)
+        if type(value) is int:
+            return ConstInt(value, DataType.INDEX, self.span(node))
         return None
 
     # --- parts that only signatures use -------------------------------------------------------------------------------
 
-    symbol_params: dict[Var, str]
+    symbol_params: dict[Var, Var]
 
 
 def _is_const_call(node: ast.AST) -> bool:

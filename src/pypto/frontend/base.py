@@ -14,10 +14,17 @@ from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, IterArg, Var
 from ..ir.span import Span
 from ..ir.stmt import AssignStmt, SeqStmts, Stmt, attach_leading_comments
 from ..ir.type import Type, UnknownType
-from .closure import Closure
+from .closure import MISSING, Closure
 from .comments import CommentQueue
 from .context import BufferMetadata, ProgramContext
-from .errors import ParserError, ParserSyntaxError, ParserTypeError, SSAViolationError, UndefinedVariableError
+from .errors import (
+    BUG_CLASS_EXCEPTIONS,
+    ParserError,
+    ParserSyntaxError,
+    ParserTypeError,
+    SSAViolationError,
+    UndefinedVariableError,
+)
 from .scope import ScopeStack
 from .source import Source
 
@@ -66,6 +73,7 @@ class ParserBase:
         self.binding_counts: dict[Var, int] = {}
         self.return_values: list[tuple[list[Expr], Span]] = []
         self.rebind_counts: dict[str, int] = {}
+        self.declared_symbols: set[Var] = set()  # extents of the parameters: they are never assigned
         self.statement_call: Any = None  # the call that is a statement of its own: it needs no value
 
     # --- spans and errors ---------------------------------------------------------------------------------------------
@@ -85,6 +93,22 @@ class ParserBase:
 
     def type_error(self, message: str, node: Any, hint: str | None = None) -> NoReturn:
         raise ParserTypeError(message, self.span(node), hint)
+
+    def evaluate(self, node: ast.expr, speculative: bool = False) -> Any:
+        """The Python value of an expression over closure names, or ``MISSING``.
+
+        What the evaluation raises is an error at the expression; with ``speculative`` it means ``MISSING`` too.
+        """
+        try:
+            return self.closure.evaluate(node)
+        except BUG_CLASS_EXCEPTIONS:
+            raise
+        except Exception as error:
+            if speculative:
+                return MISSING
+            raise ParserTypeError(
+                f"Failed to evaluate expression '{ast.unparse(node)}': {type(error).__name__}: {error}", self.span(node)
+            ) from error
 
     # --- statements ---------------------------------------------------------------------------------------------------
 
@@ -129,7 +153,11 @@ class ParserBase:
             if found is not None:
                 self.scopes.bind(name, found)
                 return found  # type: ignore[no-any-return]
-        if type(found) is not Var or self.context.dynamic.get(found.name_hint) is found:
+        if (
+            type(found) is not Var
+            or self.context.dynamic.get(found.name_hint) is found
+            or (found.name_hint != name and found in self.declared_symbols)  # an alias of a dimension
+        ):
             return self.new_var(name, type_, span)
         if self.rename_rebinds and self.scopes.depth_of(name) == self.scopes.depth:
             count = self.rebind_counts.get(name, 0) + 1

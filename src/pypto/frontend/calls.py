@@ -95,7 +95,7 @@ class Calls(CallAttributes):
                 return scalars.abs_(operand, self.span(node))
             return self.call_surface(NAMESPACES["pl"]["abs"], (operand,), {}, "pl.abs", node)  # type: ignore[no-any-return]
         if value is not MISSING and value in (len, int, float, round, sum, bool):
-            folded = self.closure.evaluate(node) if self._only_closure_names(node) else MISSING
+            folded = self.evaluate(node) if self._only_closure_names(node) else MISSING
             if type(folded) in (int, float, bool):
                 return self.number(folded, self.span(node))
         self._unsupported_call(node)
@@ -338,7 +338,7 @@ class Calls(CallAttributes):
         if kind is ast.List or kind is ast.Tuple:
             return self._list_argument(node)
         if attr and self._only_closure_names(node):
-            value = self.closure.evaluate(node)
+            value = self.evaluate(node, speculative=True)
             if value is not MISSING:
                 return self._raw_closure(value)
         value = self.argument(node)
@@ -355,7 +355,7 @@ class Calls(CallAttributes):
     def _list_argument(self, node: Any) -> Any:
         bound = any(type(e) is ast.Name and self.scopes.lookup(e.id) is not None for e in node.elts)
         if not bound and self._only_closure_names(node):
-            value = self.closure.evaluate(node)
+            value = self.evaluate(node, speculative=True)
             if value is not MISSING and not any(getattr(v, "is_dynvar", False) for v in value):
                 return list(value)
         return [self.expr(e) for e in node.elts]
@@ -373,8 +373,6 @@ class Calls(CallAttributes):
             return None
         extent = tensor.type.shape[number]
         return extent if isinstance(extent, Var) and extent in self.declared_symbols else None
-
-    declared_symbols: set[Var]
 
     # --- functions of the program -------------------------------------------------------------------------------------
 

@@ -119,11 +119,15 @@ class CommentQueue:
         """Close a block: comments left at its indentation describe nothing and are dropped with a warning."""
         dropped = []
         comments = self._comments
-        while self._next < len(comments) and (
-            comments[self._next].line <= last_line
-            or (comments[self._next].column >= indent > 0 and not comments[self._next].trailing)
-        ):
-            dropped.append(comments[self._next])
+        while self._next < len(comments):
+            comment = comments[self._next]
+            if comment.line > last_line:
+                if comment.trailing or not comment.column >= indent > 0:
+                    break
+                if any(source.lines[i].strip() for i in range(last_line, comment.line - 1)):
+                    break  # code stands between: the comment is of a later block
+                last_line = comment.line
+            dropped.append(comment)
             self._next += 1
         if dropped:
             shown = ", ".join(f"line {c.line + source.line_offset}: {c.text!r}" for c in dropped[:3])

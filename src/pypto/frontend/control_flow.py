@@ -342,7 +342,7 @@ class ControlFlow(Statements):
             self.fail("loop attrs must be a dict literal", node)
         attrs = {}
         for key, value in self.attr_items(node, "loop attrs"):
-            constant = value.value if type(value) is ast.Constant else self.closure.evaluate(value)
+            constant = value.value if type(value) is ast.Constant else self.evaluate(value)
             if not isinstance(constant, (bool, int, float, str)):
                 self.fail(f"Unsupported value type for attrs key '{key}'", value)
             attrs[key] = constant
@@ -364,7 +364,7 @@ class ControlFlow(Statements):
     def _stage(self, node: ast.expr | None, call: ast.Call) -> int:
         if node is None:
             self.fail("pl.pipeline() requires stage=", call)
-        value = node.value if type(node) is ast.Constant else self.closure.evaluate(node)
+        value = node.value if type(node) is ast.Constant else self.evaluate(node)
         if type(value) is not int:
             self.fail("pl.pipeline() stage must be a compile-time constant integer", node)
         if value < 1:

@@ -12,7 +12,9 @@ from ..ir.expr import ConstFloat, ConstInt, Expr, MemRef, Var
 from ..ir.program import Function
 from ..ir.span import Span
 from ..ir.stmt import InlineStmt, SeqStmts
+from ..ir.tree import walk
 from ..ir.type import ScalarType, TensorType, Type
+from ..ir.type_fields import type_expressions
 from .closure import MISSING, Closure, dotted
 from .comments import CommentQueue, scan_comments
 from .context import ProgramContext, Signature
@@ -84,8 +86,8 @@ class FunctionParser(Scopes):
         self.memref_bases: dict[str, Var] = {}
         self.declared: dict[str, tuple[Any, MemRef]] = {}
         self.declared_names: dict[int, str] = {}
-        self.symbol_params: dict[Var, str] = {}
-        self.declared_symbols: set[Var] = set()
+        self.symbol_params: dict[Var, Var] = {}
+        self._branch_stores: frozenset[str] | None = None
         self.inline_frames: list[tuple[str, Any]] = []
         self.declared_results: list[Type] = []
         self.split_modes: list[Any] = []
@@ -171,16 +173,24 @@ class FunctionParser(Scopes):
             isinstance(kind, ScalarType) and kind.dtype is DataType.INDEX
         ):
             return None
-        symbol = self.context.dynamic.get(value.name)
-        if symbol is not None and symbol in self.declared_symbols:
+        symbol = self.context.dynamic_var(value)
+        if any(inner is symbol for p in self._params for e in type_expressions(p.type) for inner in walk(e)):
             self.type_error(
                 f"parameter '{arg.arg}' shadows the dynamic symbol '{value.name}', which an earlier parameter uses",
                 arg,
                 "Put the scalar parameter before the tensors that use the symbol",
             )
         var = Var(arg.arg, kind, self.span(arg))
-        self.symbol_params[var] = arg.arg
+        self.symbol_params[symbol] = self.symbol_params[value.unwrap()] = var
         return var
+
+    def stored_in_branches(self) -> frozenset[str]:
+        """Names that are assigned inside a branch or loop of the function."""
+        if self._branch_stores is None:
+            blocks = [n for n in ast.walk(self.node) if type(n) in (ast.If, ast.For, ast.While)]
+            names = (n for block in blocks for n in ast.walk(block) if type(n) is ast.Name)
+            self._branch_stores = frozenset(n.id for n in names if type(n.ctx) is ast.Store)
+        return self._branch_stores
 
     # --- body ---------------------------------------------------------------------------------------------------------
 

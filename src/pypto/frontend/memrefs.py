@@ -115,14 +115,14 @@ class MemRefAnnotations(ParserBase):
 
     def _byte_offset(self, node: ast.expr) -> Expr:
         if type(node) is ast.Constant and type(node.value) is int:
-            return ConstInt(node.value, DataType.INT64, self.span(node))
+            return ConstInt(node.value, DataType.INDEX, self.span(node))
         value: Expr = self.expr(node)  # type: ignore[attr-defined]
         if not (isinstance(value.type, ScalarType) and value.type.dtype.is_int_):
             self.type_error("MemRef byte_offset must be an index expression", node)
         return value
 
     def _size(self, node: ast.expr) -> int:
-        value = node.value if type(node) is ast.Constant else self.closure.evaluate(node)
+        value = node.value if type(node) is ast.Constant else self.evaluate(node)
         if type(value) is not int or value < 0:
             self.type_error("MemRef size must be a non-negative integer", node)
         return value

@@ -232,7 +232,7 @@ class Scopes(ControlFlow):
         self._set_slot(self._slot_value(values[0]), call, result)
 
     def _slot_value(self, node: ast.expr) -> int:
-        value = node.value if type(node) is ast.Constant else self.closure.evaluate(node)
+        value = node.value if type(node) is ast.Constant else self.evaluate(node)
         if type(value) is not int:
             self.fail("slot_num must be an integer literal", node)
         if value <= 0:
@@ -661,7 +661,7 @@ class Scopes(ControlFlow):
             self.fail(f"{spelling} must be used inside a 'for ... in pl.split_aiv(...)' loop", node)
         values: dict[str, Any] = {}
         for key, value_node in keywords.items():
-            number = value_node.value if type(value_node) is ast.Constant else self.closure.evaluate(value_node)
+            number = value_node.value if type(value_node) is ast.Constant else self.evaluate(value_node)
             if key == "split" and type(number) is not int:
                 self.fail(f"{spelling} requires an integer split", node)
             if key == "lane_stride" and name != "aiv_shard":

@@ -57,15 +57,23 @@ class Statements(Tasks):
 
     def _assign_name(self, target: ast.Name, value_node: ast.expr, node: ast.stmt) -> None:
         value = self._window_buffer(target, value_node) or self.expr(value_node)
-        if self._is_alias_of_symbol(value_node, value):
+        if self._is_alias_of_symbol(target.id, value_node, value):
             self.scopes.bind(target.id, value)
             return
         var = self.assign(target.id, value, self.span(node), target)
         self.note_buffer(var, value_node)
 
-    def _is_alias_of_symbol(self, node: ast.expr, value: Expr) -> bool:
-        """``n = pl.tensor.dim(x, 0)`` that folded to a declared symbol binds the name without a statement."""
-        return type(node) is ast.Call and isinstance(value, Var) and value in self.declared_symbols
+    def _is_alias_of_symbol(self, name: str, node: ast.expr, value: Expr) -> bool:
+        """``n = pl.tensor.dim(x, 0)`` that folded to a declared symbol binds the name without a statement.
+
+        A name that a branch or loop assigns is a variable of its own, since its value is one of several.
+        """
+        return (
+            type(node) is ast.Call
+            and isinstance(value, Var)
+            and value in self.declared_symbols
+            and name not in self.stored_in_branches()
+        )
 
     def _window_buffer(self, target: ast.Name, node: ast.expr) -> Expr | None:
         parts = dotted(node.func) if type(node) is ast.Call else None
@@ -99,15 +107,13 @@ class Statements(Tasks):
             self._assign_pointer(name, value, node)
             return
         annotated = self.local_annotation(node.annotation)
+        kind = None
         if annotated is not None:
-            value = self._annotated(name, annotated, value, node)
-            if type(value) is Var and type(annotated) is type(value.type) and _memref_differs(annotated, value.type):
-                self.assign(name, value, self.span(node), node.target, annotated)
-                return
-        if self._is_alias_of_symbol(node.value, value):
+            value, kind = self._annotated(name, annotated, value, node)
+        if kind is None and self._is_alias_of_symbol(name, node.value, value):
             self.scopes.bind(name, value)
             return
-        var = self.assign(name, value, self.span(node), node.target)
+        var = self.assign(name, value, self.span(node), node.target, kind)
         self.note_buffer(var, node.value)
 
     def _assign_pointer(self, name: str, value: Expr, node: ast.AnnAssign) -> None:
@@ -116,8 +122,11 @@ class Statements(Tasks):
         self.scopes.bind(name, var)
         self.emit(AssignStmt(var, value, self.span(node)))
 
-    def _annotated(self, name: str, want: Type, value: Expr, node: ast.AnnAssign) -> Expr:
-        """The value with the type that annotation and inference give together."""
+    def _annotated(self, name: str, want: Type, value: Expr, node: ast.AnnAssign) -> tuple[Expr, Type | None]:
+        """The value, and the variable's type where annotation and inference together give another than the value's.
+
+        A call takes that type itself.
+        """
         have = value.type
         if (
             isinstance(want, ScalarType)
@@ -125,7 +134,7 @@ class Statements(Tasks):
             and value.dtype is DataType.INDEX
             and want.dtype.is_int_
         ):
-            return ConstInt(value.value, want.dtype, value.span)
+            return ConstInt(value.value, want.dtype, value.span), None
         if isinstance(have, UnknownType):
             return retyped(value, want)
         fitted = self._fit_rank(want, value)
@@ -137,9 +146,9 @@ class Statements(Tasks):
                 hint=f"Change annotation to: {have}",
             )
         chosen = self._choose_type(want, have, value, fitted)
-        return (
-            value if chosen is have or chosen == have and not _memref_differs(chosen, have) else retyped(value, chosen)
-        )
+        if chosen is have or (chosen == have and not _memref_differs(chosen, have)):
+            return value, None
+        return retyped(value, chosen)
 
     def _fit_rank(self, want: Type, value: Expr) -> bool:
         """A printed load or create whose tile was flattened to 2-D: the annotation is trusted."""
@@ -382,7 +391,7 @@ class Statements(Tasks):
                 self.fail("static_assert() message must be a string literal", text)
             message = text.value
         test = node.args[0]
-        value = self.closure.evaluate(test) if self._only_closure_names(test) else MISSING
+        value = self.evaluate(test) if self._only_closure_names(test) else MISSING
         if value is MISSING:
             parsed = self.expr(test)
             from ..arith.prove import simplify
@@ -443,10 +452,6 @@ def _memref_differs(a: Type, b: Type) -> bool:
     return getattr(a, "memref", None) is not getattr(b, "memref", None)
 
 
-def retyped(value: Expr, kind: Type) -> Expr:
-    """The same expression with another type; variables and constants stay as they are."""
-    if isinstance(value, Var) or not isinstance(value, Expr):
-        return value
-    if isinstance(value, (ConstInt, ConstFloat, ConstBool)):
-        return value
-    return value.replace(type=kind)
+def retyped(value: Expr, kind: Type) -> tuple[Expr, Type | None]:
+    """A call with another type; any other value as it is, with the type that its variable takes."""
+    return (value.replace(type=kind), None) if isinstance(value, Call) else (value, kind)

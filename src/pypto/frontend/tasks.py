@@ -234,7 +234,7 @@ class Tasks(Calls):
     def _with_env(self, node: ast.expr, env: dict[str, int]) -> Expr:
         self.scopes.push()
         for name, value in env.items():
-            self.scopes.bind(name, index_const(value))
+            self.scopes.bind(name, value)  # a Python number, so that the index folds
         try:
             return self.expr(node)
         finally:
@@ -254,7 +254,7 @@ class Tasks(Calls):
         parts = dotted(generator.iter.func) if type(generator.iter) is ast.Call else None
         if parts is not None and len(parts) == 2 and self.closure.alias(parts[0]) == "pl":
             self.type_error("deps= comprehension: pl.range is a DSL loop; use Python's range", generator.iter)
-        values = self.closure.evaluate(generator.iter)
+        values = self.evaluate(generator.iter)
         try:
             items = list(values)
         except TypeError:

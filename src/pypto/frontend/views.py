@@ -29,7 +29,7 @@ class ViewAnnotations(ParserBase):
         if type(node) is ast.Name and node.id in TensorLayout.__members__:
             return self._bare_layout(TensorLayout[node.id], node)
         value = (
-            self.closure.evaluate(node) if dotted(node) is None else self.closure.attribute_chain(dotted(node) or ())
+            self.evaluate(node) if dotted(node) is None else self.closure.attribute_chain(dotted(node) or ())
         )
         if isinstance(value, TensorView):
             return value
@@ -83,7 +83,7 @@ class ViewAnnotations(ParserBase):
             elif name in ("blayout", "slayout"):
                 values[name] = self._member(value, TileLayout, "TileLayout")
             elif name == "fractal":
-                number = value.value if type(value) is ast.Constant else self.closure.evaluate(value)
+                number = value.value if type(value) is ast.Constant else self.evaluate(value)
                 if type(number) is not int:
                     self.type_error("TileView fractal must be an integer", value)
                 values[name] = number

@@ -11,6 +11,7 @@ from typing import Any
 from ..runtime.artifact import LazyFiles, clear_stale, make_output_dir, read_meta, read_program, write_program
 from ..runtime.binding import BoundCall
 from ..runtime.execute import Executable, Outcome, check_runnable
+from ..runtime.records import write_records
 from ..runtime.report import CompileReport
 from ..runtime.run_config import RunConfig
 from ..runtime.signature import (
@@ -131,7 +132,10 @@ class _RuntimeFacade:
         """As a call; gives the :class:`~pypto.runtime.execute.Outcome`, with times and the task graph."""
         self._require_single()
         check_runnable(self._platform if config is None else config.platform, self._output_dir)
-        return self.executable.run(args, kwargs or {}, config, **options)
+        outcome = self.executable.run(args, kwargs or {}, config, **options)
+        if config is not None and (config.trace or config.enable_dep_gen):
+            write_records(self._output_dir, outcome.interpreter.graph, config.enable_dep_gen, config.trace)
+        return outcome
 
     def build_orch_args(self, *args: Any, worker: Any = None) -> tuple[BoundCall, list[Any], bool]:
         """``(bound arguments, arguments with allocated outputs, whether it is in return style)``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._lazy import np
@@ -20,6 +20,11 @@ from .parameters import Parameter
 _ELEMENT_TYPES: dict[Any, DataType] = {}  # NumPy dtype -> element type, of those seen
 
 DynamicDims = Mapping[str, Mapping[int, Any]]
+
+
+def is_array_like(value: Any) -> bool:
+    """Whether a value stands for a tensor: an array, or a tensor resident on a worker."""
+    return isinstance(value, (np.ndarray, DeviceTensor)) or is_array(value)
 
 
 class Bound:
@@ -79,6 +84,11 @@ class Binder:
             if found is None:
                 raise TypeError(f"{self.prefix}{error}") from None
             return found
+        if not all(self._fits(name, value) for name, value in arguments.arguments.items()):
+            # `kernel(x, 3)` with an output between the two and a default behind
+            found = self._without_outputs(args, kwargs)
+            if found is not None:
+                return found
         arguments.apply_defaults()
         return [arguments.arguments[p.name] for p in self.parameters], []
 
@@ -95,7 +105,8 @@ class Binder:
             for p in all_parameters
             if (partial is None or p.name not in partial.arguments) and p.default is inspect.Parameter.empty
         ]
-        if partial is None or not set(missing) <= names:
+        fits = partial is not None and all(self._fits(name, value) for name, value in partial.arguments.items())
+        if partial is None or not fits or not set(missing) <= names:
             kept = [p for p in all_parameters if p.name not in names or p.name in kwargs]
             try:
                 partial = self.signature.replace(parameters=kept).bind(*args, **kwargs)
@@ -110,8 +121,7 @@ class Binder:
     def _fits(self, name: str, value: Any) -> bool:
         """Whether a value is of the kind that a parameter takes: what tells two ways of leaving out outputs apart."""
         kind = self.parameters[self.index[name]].kind
-        array = isinstance(value, DeviceTensor) or is_array(value)
-        return array is (kind == "tensor") or kind in ("none", "other")
+        return is_array_like(value) is (kind == "tensor") or kind in ("none", "other")
 
     def _allocatable(self, parameter: Parameter) -> bool:
         if parameter.direction is not ParamDirection.Out or parameter.shape is None or parameter.dtype is None:
@@ -149,7 +159,7 @@ class Binder:
     def _item(self, parameter: Parameter, value: Any) -> Any:
         kind = parameter.kind
         if kind == "tensor" or kind == "none":
-            if isinstance(value, (np.ndarray, DeviceTensor)) or is_array(value):
+            if is_array_like(value):
                 return self._tensor_item(parameter, value)
             if value is RUNTIME:
                 self._refuse_runtime(parameter)
@@ -261,6 +271,11 @@ class Binder:
                 key.append(scalar_key(item))
         return tuple(key)
 
+    @staticmethod
+    def any_array(values: Iterable[Any]) -> bool:
+        """Whether a call gives arrays, and so samples."""
+        return any(map(is_array_like, values))
+
     # --- signature mode -----------------------------------------------------------------------------------------------
 
     def from_signature(self, kwargs: Mapping[str, Any]) -> Bound:
@@ -321,4 +336,4 @@ def _shared_symbols(parameters: list[Parameter], dynamic: DynamicDims) -> list[t
     return [(name, found) for name, found in places.items() if len(found) > 1]
 
 
-__all__ = ["Binder", "Bound"]
+__all__ = ["Binder", "Bound", "is_array_like"]

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
-import re
 import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..diag.parser_errors import ParserError
 from ..frontend.closure import MISSING
 from ..ir.compile_options import OptimizationStrategy
 from ..ir.enums import Level
 from ..ir.program import Program
 from ..language.typing import DynVar, dynamic
-from ..runtime.arrays import is_array
-from .binding import Binder, Bound
 from .cache import CacheKey, l2_lookup, l2_store, make_cache_key
-from .extern import ExternalKernel, external_kernel
 from .graph import Graph, admits
+from .messages import with_source_names
+from .options import compile_arguments, context_choices, options_key, run_passes, uses_disk
 from .parameters import Parameter, check_signature, parameters_of
 from .scan import CallSite, Chain, Namespace, Scan, frozen, is_language
-from .specialize import Specializer
+
+# The parser and the ops are loaded when something is specialised, so that decorating is cheap.
+if TYPE_CHECKING:
+    from .binding import Binder, Bound
+    from .extern import ExternalKernel
 
 
 class CacheInfo(NamedTuple):
@@ -180,6 +180,8 @@ class JITFunction:
         known = self._cached_graph
         if known is not None and known[0] == fingerprint:
             return known
+        from .binding import Binder
+
         graph = Graph(self)
         binder = Binder(self.__name__, inspect.signature(self._func), self._parameters(), graph.dynamic_dims(self))
         known = self._cached_graph = (fingerprint, graph, binder)
@@ -187,7 +189,7 @@ class JITFunction:
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any], signature_mode: bool) -> tuple[Bound, Any, Graph]:
         fingerprint, graph, binder = self._current()
-        if signature_mode and not args and not any(map(is_array, kwargs.values())):
+        if signature_mode and not args and not binder.any_array(kwargs.values()):
             return binder.from_signature(kwargs), fingerprint, graph
         return binder.sample(args, kwargs), fingerprint, graph
 
@@ -198,6 +200,8 @@ class JITFunction:
             )
 
     def _specialized(self, bound: Bound, graph: Graph) -> tuple[Program, dict[str, str]]:
+        from .specialize import Specializer
+
         specializer = Specializer(self, graph)
         try:
             program = specializer.run(specializer.entry_specs(bound.items))
@@ -217,43 +221,13 @@ class JITFunction:
         return str(self.specialize(*args, **kwargs).as_python())
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
-        """What a call specialises: shapes, dynamic dimensions, baked numbers, constants, key, and whether it is cached."""
+        """What a call specialises, with the constants it folds, and whether it is cached, or why not."""
         self._require_entry()
-        config = kwargs.pop("config", None)
+        options = options_key(kwargs.pop("config", None))
         bound, fingerprint, graph = self._bind(args, kwargs, signature_mode=True)
-        lines = [f"{self.__name__}: source {graph.source_hash}"]
-        dynamic_dims = graph.dynamic_dims(self)
-        for parameter, item in zip(self._parameters(), bound.items, strict=True):
-            if isinstance(item, tuple):
-                symbols = dynamic_dims.get(parameter.name, {})
-                shape = [symbols[i].name if i in symbols else str(extent) for i, extent in enumerate(item[0])]
-                lines.append(f"  {parameter.name}: [{', '.join(shape)}] {item[1].name}")
-            else:
-                lines.append(
-                    f"  {parameter.name}: " + ("left to the call" if item is MISSING else f"baked as {item!r}")
-                )
-        for member in graph.members:
-            for chain in member._chains():
-                value = member._namespace.resolve(chain)
-                if isinstance(value, (bool, int, float, str, list, tuple)):
-                    lines.append(f"  {'.'.join(chain)} in {member.__name__}: {value!r}")
-        entry = self._cache.get((bound.key, fingerprint, _options_key(config)))
-        if entry is not None and entry.compiled is not None:
-            lines.append("  cached")
-        else:
-            lines.append("  not cached: " + self._miss_reason(bound, fingerprint, _options_key(config)))
-        return "\n".join(lines)
+        from .explain import explained
 
-    def _miss_reason(self, bound: Bound, fingerprint: Any, options: Any) -> str:
-        """What the nearest cached compilation differs in."""
-        if not self._cache:
-            return "nothing was compiled yet"
-        wanted = {"argument types or numbers": bound.key, "constants": fingerprint, "compile options": options}
-        nearest = min(
-            ([what for what, a, b in zip(wanted, wanted.values(), key, strict=True) if a != b] for key in self._cache),
-            key=len,
-        )
-        return f"other {' and '.join(nearest)}"
+        return explained(self, bound, fingerprint, graph, options)
 
     def lower(self, *args: Any, **kwargs: Any) -> Program:
         """The program of a call after the passes; writes no files.
@@ -265,7 +239,7 @@ class JITFunction:
         bound, _, graph = self._bind(args, kwargs, signature_mode=True)
         program, aliases = self._specialized(bound, graph)
         try:
-            return _run_passes(program, config)
+            return run_passes(program, config)
         except Exception as error:
             raise with_source_names(error, aliases)  # noqa: B904
 
@@ -294,8 +268,8 @@ class JITFunction:
         for member in graph.members:
             if member._extern is not None:
                 raise NotImplementedError(
-                    f"external C++ kernel '{member.__name__}' cannot run on platform '{compiled.platform}'; the files of "
-                    f"the compilation are in {compiled.output_dir}"
+                    f"external C++ kernel '{member.__name__}' cannot run on platform '{compiled.platform}'; "
+                    f"the files of the compilation are in {compiled.output_dir}"
                 )
         result = compiled(*bound.values, config=config)
         if bound.allocated:
@@ -303,7 +277,7 @@ class JITFunction:
         return result
 
     def _compiled(self, bound: Bound, fingerprint: Any, graph: Graph, config: Any) -> Any:
-        options = _options_key(config)
+        options = options_key(config)
         key = (bound.key, fingerprint, options)
         entry = self._cache.get(key)
         if entry is not None and entry.compiled is not None:
@@ -335,7 +309,7 @@ class JITFunction:
     def _compile(self, bound: Bound, graph: Graph, config: Any, key: CacheKey) -> Any:
         from .. import ir
 
-        on_disk = _disk_cache(config)
+        on_disk = uses_disk(config)
         stored = l2_lookup(key) if on_disk else None
         if stored is not None:
             from ..ir.compiled_program import CompiledProgram
@@ -343,7 +317,7 @@ class JITFunction:
             return CompiledProgram.from_dir(stored, platform=getattr(config, "platform", None))
         program, aliases = self._specialized(bound, graph)
         try:
-            compiled = ir.compile(program, **_compile_arguments(config))  # type: ignore[operator]
+            compiled = ir.compile(program, **compile_arguments(config))  # type: ignore[operator]
         except Exception as error:
             raise with_source_names(error, aliases)  # noqa: B904
         if on_disk:
@@ -365,7 +339,7 @@ class JITFunction:
             elif item is not MISSING:
                 scalars[parameter.name] = item
         dims = [(name, dim) for name, found in graph.dynamic_dims(self).items() for dim in found]
-        planner, double_buffer, runtime = _context_choices(config)
+        planner, double_buffer, runtime = context_choices(config)
         return make_cache_key(
             graph.source_hash,
             names,
@@ -383,7 +357,7 @@ class JITFunction:
             tensor_layouts=layouts,
             dep_layouts=graph.dep_layouts,
             runtime=runtime,
-            extra=[("constants", fingerprint), ("options", _options_key(config))],
+            extra=[("constants", fingerprint), ("options", options_key(config))],
         )
 
     def _trim(self) -> None:
@@ -414,148 +388,6 @@ class JITFunction:
 
 
 _BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
-
-# Fields of a RunConfig that decide what a compilation gives.
-_OPTION_FIELDS = (
-    "platform",
-    "strategy",
-    "backend_type",
-    "dump_passes",
-    "dump_ptoas_passes",
-    "compile_profiling",
-    "diagnostic_phase",
-    "disabled_diagnostics",
-    "analyze_auto_scopes_for_deps",
-    "save_kernels_dir",
-    "memory_planner",
-    "enable_pypto_l0c_double_buffer",
-    "runtime",
-    "distributed_config",
-    "verification_level",
-    "disk_cache",
-)
-# Field of a RunConfig -> keyword of ``ir.compile``, passed on when set.
-_FORWARDED = {
-    "strategy": "strategy",
-    "dump_passes": "dump_passes",
-    "dump_ptoas_passes": "dump_ptoas_passes",
-    "compile_profiling": "profiling",
-    "diagnostic_phase": "diagnostic_phase",
-    "disabled_diagnostics": "disabled_diagnostics",
-    "analyze_auto_scopes_for_deps": "analyze_auto_scopes_for_deps",
-    "save_kernels_dir": "output_dir",
-    "distributed_config": "distributed_config",
-    "memory_planner": "memory_planner",
-    "platform": "platform",
-    "backend_type": "backend_type",
-}
-
-
-def _options_key(config: Any) -> Any:
-    context = _active_context()
-    around = () if context is None else _context_key(context)
-    if config is None:
-        return around or None
-    return (*(_hashable(getattr(config, field, None)) for field in _OPTION_FIELDS), around)
-
-
-def _hashable(value: Any) -> Any:
-    if value is None or type(value) in (str, bool, int):
-        return value
-    if isinstance(value, (set, frozenset, list, tuple)):
-        return tuple(sorted(map(str, value)))
-    try:
-        hash(value)
-    except TypeError:
-        return repr(value)
-    return value
-
-
-def _disk_cache(config: Any) -> bool:
-    """Whether compilations are kept on disk: asked for by the config, or by naming the place in the environment."""
-    return bool(getattr(config, "disk_cache", False)) or bool(os.environ.get("PYPTO_JIT_CACHE_DIR"))
-
-
-def _active_context() -> Any:
-    """The active PassContext, if the passes are loaded and one is open."""
-    module = sys.modules.get("pypto.passes")
-    context = getattr(module, "PassContext", None) if module is not None else None
-    return context.current() if context is not None else None
-
-
-_CONTEXT_GETTERS = (
-    "get_memory_planner",
-    "get_enable_pypto_l0c_double_buffer",
-    "get_runtime",
-    "get_verification_level",
-    "get_diagnostic_phase",
-)
-
-
-def _context_key(context: Any) -> tuple[Any, ...]:
-    return (
-        *(getattr(context, getter)() for getter in _CONTEXT_GETTERS),
-        _hashable(frozenset(map(str, context.get_disabled_diagnostics()))),
-    )
-
-
-def _context_choices(config: Any) -> tuple[Any, bool, Any]:
-    """Planner, double-buffer flag and runtime: from the config, else the active context, else defaults."""
-    context = _active_context()
-    found = []
-    for field, getter in (
-        ("memory_planner", "get_memory_planner"),
-        ("enable_pypto_l0c_double_buffer", "get_enable_pypto_l0c_double_buffer"),
-        ("runtime", "get_runtime"),
-    ):
-        value = getattr(config, field, None)
-        found.append(getattr(context, getter)() if value is None and context is not None else value)
-    return found[0], bool(found[1]), found[2]
-
-
-def _compile_arguments(config: Any) -> dict[str, Any]:
-    if config is None:
-        return {}
-    found = {}
-    for field, keyword in _FORWARDED.items():
-        value = getattr(config, field, None)
-        if value is not None:
-            found[keyword] = value
-    return found
-
-
-def _run_passes(program: Program, config: Any) -> Program:
-    """The default pass list over a program; without a pass library, the program as it is."""
-    try:
-        from ..ir.pass_manager import PassManager  # type: ignore[attr-defined]
-    except ImportError:
-        return program
-    analyze = bool(getattr(config, "analyze_auto_scopes_for_deps", False))
-    strategy = getattr(config, "strategy", None) or OptimizationStrategy.Default
-    manager = PassManager.get_strategy(strategy, analyze_auto_scopes_for_deps=analyze)
-    return manager.run_passes(program)  # type: ignore[no-any-return]
-
-
-def with_source_names(error: Exception, aliases: Mapping[str, str]) -> Exception:
-    """The error with names that renaming made (``x_v1``) replaced by the names that the user wrote."""
-    if not aliases:
-        return error
-    names = sorted(aliases, key=len, reverse=True)
-    pattern = re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
-
-    def restored(text: str) -> str:
-        return pattern.sub(lambda match: aliases[match.group()], text)
-
-    if isinstance(error, ParserError):
-        for each in error.all_errors():
-            each.message = restored(each.message)
-            each.args = tuple(restored(a) if isinstance(a, str) else a for a in each.args)
-            if each.hint:
-                each.hint = restored(each.hint)
-        return error
-    error.args = tuple(restored(a) if isinstance(a, str) else a for a in error.args)
-    return error
-
 
 # --- the decorators ---------------------------------------------------------------------------------------------------
 
@@ -627,6 +459,8 @@ class _Extern:
         include_dirs: Any = None,
     ) -> Any:
         def decorate(target: Callable[..., Any], depth: int = 2) -> JITFunction:
+            from .extern import external_kernel
+
             check_signature(target)
             kernel = external_kernel(target, core_type, source, aic_source, aiv_source, dual_aiv_dispatch, include_dirs)
             return JITFunction(target, "extern", around=_around(target, depth), extern=kernel)
@@ -657,4 +491,4 @@ class _Jit(_Kind):
 
 jit = _Jit()
 
-__all__ = ["CacheInfo", "JITFunction", "jit", "with_source_names"]
+__all__ = ["CacheInfo", "JITFunction", "jit"]

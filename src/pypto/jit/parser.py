@@ -24,6 +24,7 @@ from ..ir.tree import walk
 from ..ir.type import ScalarType, TensorType, TupleType, Type, UnknownType
 from .extern import declared_outputs
 from .graph import admits
+from .messages import MissingMetadataError
 from .scan import dynamic_name
 from .static import SHAPED, JitClosure, StaticReads
 
@@ -379,10 +380,10 @@ class JitFunctionParser(StaticReads):
         """An argument against the static part of a helper's annotation."""
         kind = arg.type
         if isinstance(kind, UnknownType):
-            self.type_error(
+            raise MissingMetadataError(
                 f"@pl.jit: missing inferred tensor metadata for parameter '{parameter.name}' of '{helper.__name__}': "
                 f"the type of {ast.unparse(node)} is not known here",
-                node,
+                self.span(node),
                 "Annotate the results of the function that gives it",
             )
         if parameter.kind == "tensor" and not isinstance(kind, SHAPED):

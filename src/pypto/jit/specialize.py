@@ -47,6 +47,9 @@ _KINDS: dict[str, tuple[FunctionType, Level | None, Role | None]] = {
 }
 
 
+_CORE_KINDS = {Level.AIC: FunctionType.AIC, Level.AIV: FunctionType.AIV}
+
+
 class Spec:
     """What is known of a parameter in one specialisation: its type (None: the annotation says) and a baked value."""
 
@@ -140,14 +143,14 @@ class Specializer:
         ]
         self._share_symbols(helper, specs, args, caller)
         key = (id(helper), *(spec.key() for spec in specs))
+        if helper in self._active:
+            names = [f.__name__ for f in [*self._active[self._active.index(helper) :], helper]]
+            raise TypeError(f"@pl.jit functions cannot be recursive: {' -> '.join(names)}")
         if key in self._done:
             found = self._done[key]
             if found is None:
                 raise Suppressed  # its errors were reported at the first call
             return found
-        if helper in self._active:
-            names = [f.__name__ for f in [*self._active[self._active.index(helper) :], helper]]
-            raise TypeError(f"@pl.jit functions cannot be recursive: {' -> '.join(names)}")
         self._done[key] = None
         name = self._name_for(helper)
         try:
@@ -284,7 +287,11 @@ def _options(function: JITFunction) -> FunctionOptions:
     kind, level, role = _KINDS[function._func_type]
     if kind is FunctionType.Inline:
         _warn_of_directions(function)
-    return FunctionOptions(kind, function._level or level, role, None, function._auto_scope)
+    if function._level is not None:
+        # A kernel at the level of one core is a kernel of that core's kind.
+        kind = _CORE_KINDS.get(function._level, kind)
+        level = function._level
+    return FunctionOptions(kind, level, role, None, function._auto_scope)
 
 
 def _warn_of_directions(function: JITFunction) -> None:

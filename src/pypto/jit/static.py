@@ -11,7 +11,8 @@ from ..frontend.closure import BINARY, MISSING, Closure, dotted
 from ..frontend.function_parser import FunctionParser
 from ..ir.dtype import DataType
 from ..ir.expr import ConstInt, Expr, MakeTuple, Var
-from ..ir.type import ScalarType, ShapedType, TensorType, TileType
+from ..ir.type import ScalarType, ShapedType, TensorType, TileType, Type
+from ..language.typing import DynVar, Scalar, Tensor
 from ..ops.surface import NAMESPACES
 
 SHAPED = (TensorType, TileType)
@@ -159,6 +160,21 @@ class StaticReads(FunctionParser):
             if isinstance(value, DataType):
                 return value
         return super().dtype(node)
+
+    def _type_from_value(self, value: Any) -> Type | None:
+        """A Python name for an annotation: ``Rows = pl.Tensor[[16, 64], pl.FP32]``."""
+        if (
+            isinstance(value, Scalar)
+            and value._expr is None
+            and value.dtype is not None
+            and not isinstance(value, DynVar)
+        ):
+            return ScalarType(value.dtype)
+        if isinstance(value, Tensor) and value.shape is not None and value.dtype is not None:
+            extents = [self.context.dynamic_var(e) if isinstance(e, DynVar) else e for e in value.shape]
+            if all(isinstance(e, (int, Expr)) for e in extents) and value.layout is None:
+                return TensorType(extents, value.dtype)
+        return super()._type_from_value(value)
 
     # --- what is known without running --------------------------------------------------------------------------------
 

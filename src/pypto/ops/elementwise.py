@@ -81,8 +81,7 @@ def elementwise(ctx: Any, function: Callable[..., Any], *operands: Any) -> Array
         o.data.astype(working, copy=False) if isinstance(o, ArrayValue) else as_number(working, o) for o in operands
     ]
     with np.errstate(all="ignore"):
-        data = function(*inputs)
-    data = np.asarray(data).astype(dtype, copy=False)
+        data = np.asarray(function(*inputs)).astype(dtype, copy=False)
     mask = combine_masks(*[a.mask for a in arrays])
     if mask is not None and mask.shape != data.shape:
         mask = np.broadcast_to(mask, data.shape)

@@ -133,7 +133,10 @@ def _vector_infer(name: str, level: str, rows: bool, what: str) -> InferRule:
         require_args(name, args, 2)
         a, vector = operand_type(name, args, 0), operand_type(name, args, 1)
         check_vector(name, a, vector, rows, what)
-        return result_like(a, a.shape, promote_dtypes(a.dtype, vector.dtype), broadcast_valid(a.shape, a, vector))
+        dtype = promote_dtypes(a.dtype, vector.dtype)
+        if name.endswith("_expdif") and not dtype.is_float_:
+            raise ValueError(f"{name} requires a float operand, got {a.dtype} and {vector.dtype}: cast with pl.cast")
+        return result_like(a, a.shape, dtype, broadcast_valid(a.shape, a, vector))
 
     return infer
 

@@ -15,13 +15,11 @@ from .matmul import (
     IN_PLACE,
     LEFT_RIGHT,
     LHS_RHS,
-    Product,
     acc_tile,
-    add_bias,
-    add_product,
     check_bias,
     product_tile,
 )
+from .product import Product, add_bias, add_product
 from .regions import placed
 from .registry import call, define
 from .rules import is_one, require_args, same_extent, show_shape, tile_type

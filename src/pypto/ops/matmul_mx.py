@@ -14,16 +14,14 @@ from .definition import INHERIT, Alias, InferRule, Operand
 from .matmul import (
     CUBE_SPEC,
     IN_PLACE,
-    Product,
     acc_tile,
-    add_bias,
-    add_product,
     check_bias,
     compact_of,
     product_tile,
     require_cover,
     require_dimension,
 )
+from .product import Product, add_bias, add_product
 from .regions import placed
 from .registry import call, define
 from .rules import require_args, same_extent, show_shape, tile_type

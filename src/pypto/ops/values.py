@@ -99,7 +99,7 @@ class ArrayValue:
 
     @property
     def fully_valid(self) -> bool:
-        return self.valid == self.data.shape
+        return bool(self.valid == self.data.shape)
 
     def valid_window(self) -> tuple[slice, ...]:
         """Index of the valid region."""

@@ -19,7 +19,7 @@ _FROM = {
     "pypto.runtime.worker": "ChipWorker RegistrationHandle Worker",
 }
 _SUBMODULES = (
-    "arrays artifact bench binding checking device_tensor element_types errors execute graph interpreter log mixed"
+    "arrays artifact bench binding checking device_tensor element_types errors execute graph interpreter log mixed records"
     " regions report run_config runner scalar_args scalars scope_tasks signature spans tensor_spec validate worker"
 ).split()
 

@@ -1,0 +1,259 @@
+"""Loops of all kinds, carried values, branches, yields, ways out."""
+
+import numpy as np
+import pytest
+from run_support import F32, call, call_in_all_orders, kernel, program, ramp
+
+
+def arrays():
+    return [ramp(4, 8), np.zeros((4, 8), F32)]
+
+
+@pytest.mark.parametrize("kind", ["range", "parallel", "unroll", "pipeline"])
+def test_loops_rebind_and_carry(kind):
+    stage = ", stage=2" if kind == "pipeline" else ""
+    rebinding = program(f"for i in pl.{kind}(1, 7, 2{stage}):\n    y = self.bump(y, pl.cast(i, pl.FP32))")
+    np.testing.assert_array_equal(call_in_all_orders(rebinding, arrays)[1], np.full((4, 8), 9, F32))
+    if kind == "unroll":  # carries nothing by name
+        return
+    carrying = program(
+        f"""
+        for i, (acc, total) in pl.{kind}(4, init_values=(y, 0){stage}):
+            bumped = self.bump(acc, 1.0)
+            acc2, total2 = pl.yield_(bumped, total + i)
+        acc2 = self.bump(acc2, pl.cast(total2, pl.FP32))
+        """
+    )
+    np.testing.assert_array_equal(call_in_all_orders(carrying, arrays)[1], np.full((4, 8), 4 + 6, F32))
+
+
+def test_a_loop_that_does_not_run_gives_its_initial_values():
+    found = program(
+        """
+        for i, (acc,) in pl.range(3, 3, init_values=(y,)):
+            bumped = self.bump(acc, 1.0)
+            out = pl.yield_(bumped)
+        out = self.bump(out, 5.0)
+        """
+    )
+    np.testing.assert_array_equal(call_in_all_orders(found, arrays)[1], np.full((4, 8), 5, F32))
+
+
+def test_downward_loops():
+    found = program("for i in pl.range(3, -1, -1):\n    y = self.bump_row(y, i, pl.cast(i, pl.FP32))")
+    _, y = call_in_all_orders(found, arrays)
+    np.testing.assert_array_equal(y, np.arange(4, dtype=F32)[:, None] * np.ones((4, 8), F32))
+
+
+@pytest.mark.parametrize("trips", range(4))
+def test_a_yield_assigns_all_its_slots_at_once(trips):
+    found = program(
+        f"""
+        for i, (p, q) in pl.range({trips}, init_values=(x, y)):
+            a, b = pl.yield_(q, p)
+        z = self.copy(a, z)
+        """,
+        "x: pl.Tensor[[4, 8], pl.FP32], y: pl.Tensor[[4, 8], pl.FP32], z: pl.Out[pl.Tensor[[4, 8], pl.FP32]]",
+    )
+    made = call_in_all_orders(found, lambda: [ramp(4, 8), -ramp(4, 8), np.zeros((4, 8), F32)])
+    np.testing.assert_array_equal(made[2], ramp(4, 8) * (-1 if trips % 2 else 1))
+
+
+def test_tuple_assignment_swaps():
+    found = program("x, y = y, x\ny = self.bump(y, 1.0)", PARAMS_INOUT)
+    x, y = call_in_all_orders(found, arrays)
+    np.testing.assert_array_equal(x, ramp(4, 8) + 1)
+    np.testing.assert_array_equal(y, 0)
+
+
+PARAMS_INOUT = "x: pl.InOut[pl.Tensor[[4, 8], pl.FP32]], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]"
+
+
+def scalar_program(body, result="r"):
+    """A program that stores a scalar computed by ``body`` from ``n`` in ``y[0]``."""
+    return program(
+        f"{body}\npl.tensor.write(y, [0], pl.cast({result}, pl.INT64))",
+        "n: pl.Scalar[pl.INDEX], y: pl.InOut[pl.Tensor[[1], pl.INT64]]",
+    )
+
+
+def scalar_result(body, n, result="r"):
+    y = np.zeros(1, np.int64)
+    call(scalar_program(body, result), n, y)
+    return int(y[0])
+
+
+NESTED = """
+r = n
+for i, (a,) in pl.range(3, init_values=(n,)):
+    for j, (b,) in pl.range(2, init_values=(a,)):
+        if j > 0:
+            c = pl.yield_(b + 10)
+        else:
+            c = pl.yield_(b + 1)
+        d = pl.yield_(c * 2)
+    e = pl.yield_(d + i)
+r = e
+"""
+
+
+def test_nested_yields():
+    def reference(n):
+        a = n
+        for i in range(3):
+            b = a
+            for j in range(2):
+                b = (b + (10 if j > 0 else 1)) * 2
+            a = b + i
+        return a
+
+    for n in (0, 1, -3):
+        assert scalar_result(NESTED, n) == reference(n)
+
+
+COLLATZ = """
+steps = 0
+m = n
+while m != 1:
+    if m % 2 == 0:
+        m = m // 2
+    else:
+        m = 3 * m + 1
+    steps = steps + 1
+"""
+
+
+@pytest.mark.parametrize(("n", "steps"), [(1, 0), (6, 8), (27, 111)])
+def test_while(n, steps):
+    assert scalar_result(COLLATZ, n, "steps") == steps
+
+
+CARRIED_WHILE = """
+for (m, s) in pl.while_(init_values=(n, 0)):
+    pl.cond(m > 0)
+    m2, s2 = pl.yield_(m - 1, s + m)
+"""
+
+
+def test_carried_while():
+    assert scalar_result(CARRIED_WHILE, 5, "s2") == 15
+    assert scalar_result(CARRIED_WHILE, 0, "s2") == 0
+
+
+BREAK_CONTINUE = """
+r = 0
+for i in pl.range(10):
+    if i == n:
+        break
+    if i % 2 == 0:
+        continue
+    for j in pl.range(10):
+        if j > 2:
+            break
+        r = r + i
+"""
+
+
+@pytest.mark.parametrize("n", [0, 4, 20])
+def test_break_and_continue_leave_the_innermost_loop(n):
+    want = sum(3 * i for i in range(10) if i < n and i % 2)
+    assert scalar_result(BREAK_CONTINUE, n) == want
+
+
+WHILE_BREAK = """
+r = 0
+while n > 0:
+    r = r + 1
+    if r >= 7:
+        break
+    if r > 3:
+        continue
+    r = r + 1
+"""
+
+
+def test_break_and_continue_in_while():
+    assert scalar_result(WHILE_BREAK, 1) == 7
+    assert scalar_result(WHILE_BREAK, 0) == 0
+
+
+def test_branches():
+    body = "if n > 3:\n    r = n * 2\nelif n > 0:\n    r = n + 100\nelse:\n    r = -n"
+    assert [scalar_result(body, n) for n in (5, 2, -4)] == [10, 102, 4]
+
+
+def test_a_branch_on_data():
+    found = program(
+        """
+        y = self.copy(x, y)
+        flag = pl.tensor.read(y, [1, 0])
+        if flag > 7.0:
+            y = self.bump(y, 1.0)
+        else:
+            y = self.bump(y, -1.0)
+        """
+    )
+    np.testing.assert_array_equal(call_in_all_orders(found, arrays)[1], ramp(4, 8) + 1)
+
+
+def test_a_branch_chooses_a_tensor():
+    found = program(
+        """
+        if n > 0:
+            chosen = pl.yield_(x)
+        else:
+            chosen = pl.yield_(y)
+        z = self.copy(chosen, z)
+        """,
+        "n: pl.Scalar[pl.INDEX], x: pl.Tensor[[4, 8], pl.FP32], y: pl.Tensor[[4, 8], pl.FP32], "
+        "z: pl.Out[pl.Tensor[[4, 8], pl.FP32]]",
+    )
+    for n in (0, 1):
+        made = call_in_all_orders(found, lambda n=n: [n, ramp(4, 8), -ramp(4, 8), np.zeros((4, 8), F32)])
+        np.testing.assert_array_equal(made[3], ramp(4, 8) if n else -ramp(4, 8))
+
+
+def test_early_return():
+    found = program(
+        """
+        y = self.copy(x, y)
+        if n > 0:
+            return y
+        y = self.bump(y, 1.0)
+        return y
+        """,
+        "n: pl.Scalar[pl.INDEX], x: pl.Tensor[[4, 8], pl.FP32], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]",
+    )
+    for n in (0, 1):
+        made = call_in_all_orders(found, lambda n=n: [n, *arrays()])
+        np.testing.assert_array_equal(made[2], ramp(4, 8) + (0 if n else 1))
+
+
+def test_loops_in_kernels_keep_tiles():
+    found = kernel(
+        """
+        acc = pl.load(x, [0, 0], [1, 8])
+        for i in pl.range(1, 4):
+            acc = pl.add(acc, pl.load(x, [i, 0], [1, 8]))
+        o = pl.store(acc, [0, 0], o)
+        """
+    )
+    x, o = arrays()
+    call(found, x, o)
+    np.testing.assert_array_equal(o[0], x.sum(0))
+    np.testing.assert_array_equal(o[1:], 0)
+
+
+def test_helpers_are_called_in_place():
+    found = program(
+        "y = self.twice(x, y)\ny = self.bump(y, 1.0)",
+        more="""
+        @pl.function(type=pl.FunctionType.Inline)
+        def twice(self, a: pl.Tensor[[4, 8], pl.FP32], b: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]
+                  ) -> pl.Tensor[[4, 8], pl.FP32]:
+            b = self.copy(a, b)
+            b = self.scale(b, 2.0, b)
+            return b
+        """,
+    )
+    np.testing.assert_array_equal(call_in_all_orders(found, arrays)[1], ramp(4, 8) * 2 + 1)
