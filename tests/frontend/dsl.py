@@ -113,11 +113,15 @@ def check_error(text: str, cls: type, phrase: str, line: str | None = None) -> P
 
 
 def round_trip(node: Any) -> None:
-    """parse(print(node)) is structurally equal and prints the same."""
+    """parse(print(node)) is structurally equal and prints the same; under another module alias as well."""
     text = node.as_python(format=False)
     again = parse(text)
     ir.assert_structural_equal(node, again, enable_auto_mapping=True)
     assert again.as_python(format=False) == text
+    other = node.as_python(prefix="lang", format=False)
+    head = "" if isinstance(node, ir.Program) else "from pypto import language as lang\n"
+    aliased = parse(head + other)
+    assert aliased.as_python(format=False) == text
 
 
 def expect(text: str, expected: str, function: str = "f") -> None:

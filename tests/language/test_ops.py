@@ -72,6 +72,8 @@ def test_every_surface_function_is_reachable_under_its_name(namespace):
     module = MODULES[namespace]
     assert set(NAMESPACES[namespace]) <= set(dir(module))
     for name, surface in NAMESPACES[namespace].items():
+        if name.startswith("_"):
+            continue  # a printed form only: the front end finds it in the table
         function = getattr(module, name)
         if name in MARKERS:
             continue

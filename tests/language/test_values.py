@@ -191,8 +191,6 @@ def test_memref_slots():
     assert decl[k].slot_index_ is k.unwrap()
     with pytest.raises(IndexError, match="Slot index 2 is out of range"):
         decl[2]
-    with pytest.raises(TypeError, match="cannot be subscripted"):
-        pl.MemRef("one")[0]
     with pytest.raises(TypeError, match="slot index must be an integer"):
         decl[True]
 

@@ -8,7 +8,7 @@ from pypto import ir
 from pypto.ir.program import Program
 from pypto.runtime.run_config import RunConfig
 
-HEAD = "import pypto.language as pl\n"
+HEAD = 'import pypto.language as pl\nM = pl.dynamic("M")\nN = pl.dynamic("N")\n'
 F32 = np.float32
 
 

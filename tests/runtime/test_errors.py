@@ -19,41 +19,71 @@ def fails(found, *args, **config):
 
 
 BODY = """
-a = pl.load(x, [0, 0], [4, 8])
-{statement}
-o = pl.store(b, [0, 0], o)
+a = pl.load(x, [0, 0], [2, 8])
+a = pl.add(a, 1.0)
+b = {load}
+o = {store}
 """
-FAULTS = {
-    "a load that leaves its tensor": ("b = pl.load(x, [2, 0], [4, 8])", "out of range"),
-    "a store that leaves its tensor": ("b = pl.add(a, 1.0)\no = pl.store(b, [1, 0], o)", "out of range"),
-    "an undefined value": ("b = pl.add(a, pl.create_tile([4, 8], dtype=pl.FP32))", "undefined"),
-}
+LOAD, STORE = "pl.load(x, [n, 0], [2, 8])", "pl.store(b, [m, 0], o)"
+PARAMS = (
+    "x: pl.Tensor[[4, 8], pl.FP32], n: pl.Scalar[pl.INDEX], m: pl.Scalar[pl.INDEX], "
+    "o: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]"
+)
+FIRST_LINE = 8  # of the body, in the file that ``kernel`` makes
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_the_line_of_a_kernel(fault):
-    statement, phrase = FAULTS[fault]
-    error = fails(kernel(BODY.format(statement=statement)), *arrays())
-    assert phrase in str(error)
-    # The body begins on line 5: head, decorator, class, decorator, def; the statement at fault is its second line.
-    lines = BODY.format(statement=statement).strip().splitlines()
-    wanted = [6 + lines.index(line) for line in statement.splitlines()]
-    assert error.span.filename == "case.py" and error.span.begin_line in wanted
+@pytest.mark.parametrize(
+    ("n", "m", "line", "operation"), [(3, 0, FIRST_LINE + 2, "tile.load"), (0, 3, FIRST_LINE + 3, "tile.store")]
+)
+def test_windows_that_leave_their_tensor(n, m, line, operation):
+    found = kernel(BODY.format(load=LOAD, store=STORE), PARAMS)
+    call(found, arrays()[0], 1, 2, arrays()[1])
+    error = fails(found, arrays()[0], n, m, arrays()[1])
+    assert str(error).startswith(operation) and "out of range" in str(error)
+    assert (error.span.filename, error.span.begin_line) == ("case.py", line)
     assert error.function == "f" and error.task.startswith("f#")
-    assert re.search(r"case\.py:\d+:\d+", str(error))
+    assert re.search(rf"\(at case\.py:{line}:\d+, in 'f', task f#0\)$", str(error))
 
 
-def test_reading_what_no_task_wrote():
+def test_undefined_values_that_reach_the_caller():
+    body = BODY.format(load="pl.add(a, pl.create_tile([2, 8], dtype=pl.FP32))", store="pl.store(b, [1, 0], o)")
+    error = fails(kernel(body, PARAMS), arrays()[0], 0, 0, arrays()[1])
+    assert "'o' ends with undefined values (first at index [1, 0])" in str(error)
+    assert error.span.begin_line == FIRST_LINE + 3
+
+
+@pytest.mark.parametrize("schedule", ["default", "random"])
+def test_reading_what_no_task_wrote(schedule):
     found = program(
         """
         tmp = pl.create_tensor([4, 8], dtype=pl.FP32)
         y = self.scale(tmp, 2.0, y)
         """
     )
-    error = fails(found, *arrays())
-    assert "undefined" in str(error) and error.function == "scale"
-    error = fails(found, *arrays(), schedule="random")
-    assert "undefined" in str(error)
+    error = fails(found, *arrays(), schedule=schedule)
+    assert "'y' ends with undefined values" in str(error)
+    # In both orders the statement of the kernel is named that stored them.
+    assert error.span.filename == "case.py"
+
+
+def test_undefined_values_that_are_overwritten_are_no_error():
+    found = program(
+        """
+        tmp = pl.create_tensor([4, 8], dtype=pl.FP32)
+        y = self.scale(tmp, 2.0, y)
+        y = self.copy(x, y)
+        """
+    )
+    x, y = arrays()
+    call(found, x, y)
+    np.testing.assert_array_equal(x, y)
+
+
+def test_undefined_values_that_are_returned():
+    found = program(
+        "tmp = pl.create_tensor([4, 8], dtype=pl.FP32)\nreturn tmp", "x: pl.Tensor[[4, 8], pl.FP32]"
+    )
+    assert "returned value 0 holds undefined values" in str(fails(found, arrays()[0]))
 
 
 def test_an_unbound_name():
@@ -75,7 +105,7 @@ def test_a_row_outside_of_the_tensor():
 def test_dynamic_extents_must_agree_in_a_call():
     found = program(
         "y = self.both(x, y)",
-        "x: pl.Tensor[[A, 8], pl.FP32], y: pl.InOut[pl.Tensor[[B, 8], pl.FP32]]",
+        "x: pl.Tensor[[M, 8], pl.FP32], y: pl.InOut[pl.Tensor[[N, 8], pl.FP32]]",
         more="""
         @pl.function(type=pl.FunctionType.InCore)
         def both(self, a: pl.Tensor[[M, 8], pl.FP32], b: pl.InOut[pl.Tensor[[M, 8], pl.FP32]]

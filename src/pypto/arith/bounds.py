@@ -10,7 +10,7 @@ from ..ir import expr as x
 from ..ir.dtype import DataType
 from ..ir.expr import Expr, Var
 from .helpers import int_range
-from .structure import MEMO_LIMIT, conjuncts, is_integer, post_order, scalar_dtype
+from .structure import Memo, conjuncts, is_integer, scalar_dtype
 
 INF = 2**63 - 1
 Range = tuple[int, int]  # INF and -INF mean unbounded
@@ -226,7 +226,7 @@ class ConstIntBoundAnalyzer:
 
     def __init__(self) -> None:
         self._bound: dict[Var, Range] = {}
-        self._memo: dict[Expr, Range] = {}
+        self._memo = Memo()
         self.version = 0  # counts changes of what is known
         self.visits = 0  # counts nodes, for tests of growth
 
@@ -236,12 +236,7 @@ class ConstIntBoundAnalyzer:
     def range(self, expr: Expr) -> Range:
         """The bound of ``expr`` as a pair."""
         found = self._memo.get(expr)
-        if found is None:
-            if len(self._memo) > MEMO_LIMIT:
-                self._memo.clear()
-            post_order(expr, self._memo, self._visit)
-            found = self._memo[expr]
-        return found
+        return self._memo.fill(expr, self._visit) if found is None else found  # type: ignore[no-any-return]
 
     def bind(self, var: Var, min_val: int, max_val_exclusive: int) -> None:
         """``min_val <= var < max_val_exclusive``."""

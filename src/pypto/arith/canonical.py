@@ -17,6 +17,9 @@ from .helpers import fits_int64
 from .polynomial import is_linear, linear_leaves
 from .structure import Interner, is_float, is_integer, operands, post_order, scalar_dtype
 
+# The coefficients in a sum that itself has a larger one would soon exceed 64 bits.
+_OPEN_LIMIT = 2**60
+
 
 class Term:
     """``((index % upper) // lower) * scale``."""
@@ -97,7 +100,7 @@ class _Run:
             return ()
         if is_linear(e) and is_integer(e):
             # A sum is looked at as a whole; its partial sums would take quadratic time.
-            return tuple(leaf for leaf, _ in linear_leaves(e))
+            return tuple(leaf for leaf, _ in linear_leaves(e, _OPEN_LIMIT))
         return operands(e)
 
     def _visit(self, e: Any) -> None:
@@ -131,7 +134,7 @@ class _Run:
         if is_linear(e):
             terms: list[Term] = []
             base = 0
-            for leaf, factor in linear_leaves(e):
+            for leaf, factor in linear_leaves(e, _OPEN_LIMIT):
                 # A sum among the leaves is one that would overflow: it stays together.
                 part = Sum([Term(self._exprs[leaf])], 0) if is_linear(leaf) else self._of(leaf)
                 base += part.base * factor
@@ -271,7 +274,7 @@ class _Run:
 
     def _sum_over_leaves(self, e: Any) -> Any:
         """A sum that overflows, as it is but for its leaves."""
-        made: dict[Any, Any] = {leaf: self._exprs[leaf] for leaf, _ in linear_leaves(e)}
+        made: dict[Any, Any] = {leaf: self._exprs[leaf] for leaf, _ in linear_leaves(e, _OPEN_LIMIT)}
         made.pop(e, None)
 
         def visit(node: Any) -> None:

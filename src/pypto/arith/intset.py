@@ -10,7 +10,7 @@ from ..ir.dtype import DataType
 from ..ir.expr import BinaryExpr, ConstInt, Expr, UnaryExpr, Var
 from .bounds import ConstIntBoundAnalyzer
 from .fold import fold_const
-from .structure import MEMO_LIMIT, conjuncts, is_float, is_integer, post_order, scalar_dtype
+from .structure import Memo, conjuncts, is_float, is_integer, scalar_dtype
 
 Interval = tuple[Any, Any]  # expressions; None: unbounded
 EVERYTHING: Interval = (None, None)
@@ -69,7 +69,7 @@ class IntSetAnalyzer:
         self._knowledge = knowledge  # an Analyzer, or None: then nothing is simplified
         self._ranges = ConstIntBoundAnalyzer() if knowledge is None else None
         self._known: dict[Var, Interval] = {}
-        self._memo: dict[Expr, Interval] = {}
+        self._memo = Memo()
         self._seen_version = 0
         self.visits = 0  # counts nodes, for tests of growth
 
@@ -82,12 +82,7 @@ class IntSetAnalyzer:
             self._seen_version = self._knowledge.version()
             self._memo.clear()
         found = self._memo.get(expr)
-        if found is None:
-            if len(self._memo) > MEMO_LIMIT:
-                self._memo.clear()
-            post_order(expr, self._memo, self._visit, self._children)
-            found = self._memo[expr]
-        return found
+        return self._memo.fill(expr, self._visit, self._children) if found is None else found  # type: ignore[no-any-return]
 
     def update(self, var: Var, int_set: IntSet) -> None:
         """Replace what is known of ``var``."""

@@ -9,7 +9,7 @@ from typing import Any
 from ..ir import expr as x
 from ..ir.expr import ConstInt, Expr, Var
 from .helpers import extended_euclidean, fits_int64, int_range, power_of_two_exponent
-from .structure import MEMO_LIMIT, post_order, scalar_dtype
+from .structure import Memo, scalar_dtype
 
 Residue = tuple[int, int]  # (coeff, base): the values coeff*k + base; coeff 0 is one value
 EVERYTHING: Residue = (1, 0)
@@ -143,7 +143,7 @@ class ModularSetAnalyzer:
     def __init__(self, range_of: Callable[[Expr], tuple[int, int]] | None = None) -> None:
         self._range_of = range_of
         self._known: dict[Var, Residue] = {}
-        self._memo: dict[Expr, Residue] = {}
+        self._memo = Memo()
         self._outside = 0
         self.outside_version: Callable[[], int] | None = None  # of the ranges, which casts ask for
         self.version = 0
@@ -158,12 +158,7 @@ class ModularSetAnalyzer:
             self._outside = self.outside_version()
             self._memo.clear()
         found = self._memo.get(expr)
-        if found is None:
-            if len(self._memo) > MEMO_LIMIT:
-                self._memo.clear()
-            post_order(expr, self._memo, self._visit)
-            found = self._memo[expr]
-        return found
+        return self._memo.fill(expr, self._visit) if found is None else found  # type: ignore[no-any-return]
 
     def update(self, var: Var, info: ModularSet) -> None:
         """Replace what is known of ``var``."""

@@ -14,7 +14,7 @@ from typing import Any
 from ..ir import expr as x
 from ..ir.dtype import DataType
 from ..ir.expr import BinaryExpr, Expr, UnaryExpr, Var
-from .helpers import int_range, power_of_two_exponent
+from .helpers import INT64_MAX, int_range, power_of_two_exponent
 from .structure import is_float, post_order, scalar_dtype
 
 Monomial = tuple[int, ...]
@@ -22,7 +22,7 @@ Poly = dict[Monomial, int]
 Bound = tuple[int | None, int | None]  # None: unbounded
 
 ONE: Monomial = ()
-_MAX_TERMS = 64  # larger products stay opaque
+_MAX_TERMS = 64  # larger products and quotients stay opaque
 _MAX_DEGREE = 8
 EVERYTHING: Bound = (None, None)
 
@@ -58,14 +58,11 @@ def linear_parts(e: Any) -> tuple[Any, ...]:
     return (e.operand,) if cls is x.Neg else (e.left, e.right)
 
 
-# A sum whose own coefficient is beyond this is not opened: the coefficients in it would soon exceed 64 bits.
-_OPEN_LIMIT = 2**60
-
-
-def linear_leaves(root: Any) -> list[tuple[Any, int]]:
+def linear_leaves(root: Any, limit: int | None = None) -> list[tuple[Any, int]]:
     """``root`` as a sum of coefficients times leaves, in the order of their first appearance.
 
-    Linear in the number of distinct nodes, also where subexpressions are shared.
+    Linear in the number of distinct nodes, also where subexpressions are shared. A partial sum whose own coefficient is
+    beyond ``limit`` stays together as a leaf.
     """
     if not is_linear(root):
         return [(root, 1)]
@@ -82,7 +79,7 @@ def linear_leaves(root: Any) -> list[tuple[Any, int]]:
     for node in reversed(order):
         factor = seen[node]
         cls = type(node)
-        if abs(factor) > _OPEN_LIMIT:
+        if limit is not None and abs(factor) > limit:
             closed.add(node)
         elif cls is x.Add:
             seen[node.left] += factor
@@ -192,7 +189,11 @@ class Polynomials:
 
     def _visit(self, e: Any) -> None:
         self.visits += 1
-        self._memo[e] = self._convert(e)
+        result = self._convert(e)
+        if not is_linear(e) and (len(result) > _MAX_TERMS or any(abs(c) > INT64_MAX for c in result.values())):
+            # Chains of quotients of sums would copy ever longer polynomials.
+            result = self._atom("sum", (result,), 0, self.bound(result))
+        self._memo[e] = result
 
     def _convert(self, e: Any) -> Poly:
         cls = type(e)

@@ -72,6 +72,24 @@ def post_order(root: Any, done: Any, visit: Callable[[Any], None], children: Cal
             visit(node)
 
 
+class Memo(dict[Any, Any]):
+    """What is known of expressions; emptied when it has grown large, but never while a large expression needs it."""
+
+    __slots__ = ("_limit",)
+
+    def __init__(self) -> None:
+        self._limit = MEMO_LIMIT
+
+    def fill(self, root: Any, visit: Callable[[Any], None], children: Callable[[Any], Any] = operands) -> Any:
+        """The entry of ``root``, which ``visit`` makes with those of all nodes below."""
+        if len(self) > self._limit:
+            self.clear()
+        before = len(self)
+        post_order(root, self, visit, children)
+        self._limit = max(self._limit, 2 * (len(self) - before))
+        return self[root]
+
+
 class Interner:
     """Gives structurally equal expressions one number.
 
@@ -82,18 +100,13 @@ class Interner:
     __slots__ = ("_numbers", "_table")
 
     def __init__(self) -> None:
-        self._numbers: dict[Expr, int] = {}
+        self._numbers = Memo()
         self._table: dict[Any, int] = {}
 
     def __call__(self, e: Any) -> int:
         found = self._numbers.get(e)
-        if found is None:
-            if len(self._numbers) > MEMO_LIMIT:
-                # Numbers are not given again: a number from before never equals a new one by accident.
-                self._numbers.clear()
-            post_order(e, self._numbers, self._visit)
-            found = self._numbers[e]
-        return found
+        # Numbers are never given twice: a forgotten expression gets its old number again.
+        return self._numbers.fill(e, self._visit) if found is None else found  # type: ignore[no-any-return]
 
     def equal(self, a: Any, b: Any) -> bool:
         """Structural equality."""
@@ -118,4 +131,4 @@ class Interner:
         numbers[e] = found
 
 
-__all__ = ["MEMO_LIMIT", "Interner", "conjuncts", "is_float", "is_integer", "operands", "post_order", "scalar_dtype"]
+__all__ = ["MEMO_LIMIT", "Interner", "Memo", "conjuncts", "is_float", "is_integer", "operands", "post_order", "scalar_dtype"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -109,6 +110,12 @@ class ParserBase:
             raise ParserTypeError(
                 f"Failed to evaluate expression '{ast.unparse(node)}': {type(error).__name__}: {error}", self.span(node)
             ) from error
+
+    def warn(self, message: str, node: Any) -> None:
+        """A ``UserWarning`` at the user's line; none for texts, since printed IR never warns."""
+        span = self.span(node)
+        if not span.filename.startswith("<"):
+            warnings.warn_explicit(message, UserWarning, span.filename, span.begin_line)
 
     # --- statements ---------------------------------------------------------------------------------------------------
 

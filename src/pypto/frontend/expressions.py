@@ -12,7 +12,7 @@ from ..ir.dtype import DataType
 from ..ir.enums import MemorySpace
 from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, TupleGetItemExpr, Var
 from ..ir.span import Span
-from ..ir.type import ArrayType, ScalarType, TensorType, TileType, TupleType
+from ..ir.type import BOOL_TYPE, ArrayType, ScalarType, TensorType, TileType, TupleType
 from ..ops.surface import NAMESPACES
 from .annotations import Annotations
 from .closure import BINARY, MISSING, dotted
@@ -212,8 +212,10 @@ class Expressions(Annotations):
 
     def _unary(self, node: ast.UnaryOp) -> Any:
         kind = type(node.op)
-        value = self.operand(node.operand)
         span = self.span(node)
+        if kind is ast.Not:
+            return scalars.not_(self._truth(node.operand), span)
+        value = self.operand(node.operand)
         if kind is ast.USub:
             if not isinstance(value, Expr):
                 return -value
@@ -224,8 +226,6 @@ class Expressions(Annotations):
             return value
         if not isinstance(value, Expr):
             value = self.number(value, span)
-        if kind is ast.Not:
-            return scalars.not_(value, span)
         return scalars.bit_not(value, span)
 
     def _compare(self, node: ast.Compare) -> Expr:
@@ -248,10 +248,17 @@ class Expressions(Annotations):
     def _boolop(self, node: ast.BoolOp) -> Expr:
         helper = scalars.and_ if type(node.op) is ast.And else scalars.or_
         span = self.span(node)
-        result = self.expr(node.values[0])
+        result = self._truth(node.values[0])
         for value in node.values[1:]:
-            result = helper(result, self.expr(value), span)
+            result = helper(result, self._truth(value), span)
         return result
+
+    def _truth(self, node: ast.expr) -> Expr:
+        """An operand of ``and``, ``or``, ``not``; programs in use rely on others than BOOL ones."""
+        value = self.expr(node)
+        if value.type is not BOOL_TYPE:
+            self.warn(f"operand of and/or/not is {value.type}, not a BOOL scalar: write a comparison", node)
+        return value
 
     def _conditional(self, node: ast.IfExp) -> Any:
         static = self.static_condition(node.test)

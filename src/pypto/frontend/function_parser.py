@@ -333,6 +333,8 @@ class FunctionParser(Scopes):
                     self._poison(node)
             if statements:
                 last = statements[-1]
+                if len(statements) > 1 and any(type(s) is ast.Return for s in statements[:-1]):
+                    self.warn("statements behind a return are never reached", last)
                 comments.end_block(last.end_lineno or last.lineno, last.col_offset, self.source)
         finally:
             self._depth -= 1

@@ -13,7 +13,7 @@ POISON: Any = Poison()
 
 
 class ScopeStack:
-    """The open scopes, innermost last. ``siblings`` holds the names of the branch parsed before this one."""
+    """The open scopes, innermost last. ``siblings`` holds, for an else branch, the names of its then branch."""
 
     __slots__ = ("siblings", "tables")
 
@@ -30,9 +30,16 @@ class ScopeStack:
         return None
 
     def lookup_sibling(self, name: str) -> Any:
-        """What the other branch of the innermost ``if`` bound the name to, or None."""
-        sibling = self.siblings[-1]
-        return None if sibling is None else sibling.get(name)
+        """What the other branch of an open ``if`` bound the name to, innermost first, or None.
+
+        An ``elif`` chain is an ``if`` in an else branch, so that the outer ones count as well.
+        """
+        for sibling in reversed(self.siblings):
+            if sibling is not None:
+                found = sibling.get(name)
+                if found is not None:
+                    return found
+        return None
 
     def bind(self, name: str, value: Any) -> None:
         """Bind in the innermost scope."""

@@ -63,17 +63,23 @@ class MemRef(Var):
         if name == "base_":
             _plain_set(self, "name_hint", value.name_hint)
 
-    def __getitem__(self, slot: int) -> MemRef:
-        """One slot of the author's own allocation, by a constant index."""
+    def __getitem__(self, slot: Any) -> MemRef:
+        """One slot of the author's own allocation; a DSL scalar or an expression is an index known at run time only."""
         if not self.is_pinned_:
             raise ValueError(f"MemRef {self.name_hint!r} is no declared allocation and cannot be subscripted")
-        if isinstance(slot, ConstInt):
-            slot = slot.value
-        if isinstance(slot, bool) or not isinstance(slot, int):
-            raise TypeError("a MemRef slot is an int here; a run-time index is available in the DSL only")
-        if not 0 <= slot < self.slot_count_:
-            raise IndexError(f"Slot index {slot} is out of range for a declaration of {self.slot_count_} slot(s)")
-        chosen: MemRef = self.replace(slot_index_=index_const(slot))
+        index = slot.unwrap() if hasattr(slot, "unwrap") else slot
+        if isinstance(index, ConstInt):
+            index = index.value
+        if isinstance(index, Expr):
+            return self._slot(index)
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise TypeError(f"a slot index must be an integer, got {type(slot).__name__}")
+        if not 0 <= index < self.slot_count_:
+            raise IndexError(f"Slot index {index} is out of range for a declaration of {self.slot_count_} slot(s)")
+        return self._slot(index_const(index))
+
+    def _slot(self, index: Expr) -> MemRef:
+        chosen: MemRef = self.replace(slot_index_=index)
         return chosen
 
     @staticmethod

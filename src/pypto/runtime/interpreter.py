@@ -113,6 +113,7 @@ class Interpreter:
             result = self.call_function(function, args, None)
             self.graph.finish()
             self._check_defined(function, args)
+            self._check_results(function, result)
             return result
         finally:
             sys.setrecursionlimit(limit)
@@ -131,6 +132,18 @@ class Interpreter:
                     value.buffer.poisoned_at,
                     function.name,
                 )
+
+    def _check_results(self, function: Function, results: Sequence[Any]) -> None:
+        """Neither must tensors that the program made and returns."""
+        for i, value in enumerate(results):
+            if type(value) is ArrayValue and not value.buffer.external and value.mask is not None:
+                missing = np.argwhere(~value.mask)
+                if len(missing):
+                    raise ProgramError(
+                        f"returned value {i} holds undefined values (first at index {[int(n) for n in missing[0]]})",
+                        value.buffer.poisoned_at or function.span,
+                        function.name,
+                    )
 
     def _run_kernel_entry(self, function: Function, args: Sequence[Any]) -> list[Any]:
         results: list[Any] = []
@@ -373,8 +386,7 @@ class Interpreter:
 
     def _spmd_scope(self, stmt: st.SpmdScopeStmt, frame: Frame) -> Any:
         blocks = self.eval(stmt.core_num, frame)
-        if blocks <= 0:
-            raise ProgramError(f"core_num must be positive, got {blocks}", stmt.span, frame.function)
+        _check_blocks(blocks, stmt.span, frame)
         body = stmt.body
         if type(body) is st.InCoreScopeStmt:
             merged = {**stmt.attrs, **body.attrs}
@@ -614,6 +626,7 @@ class Interpreter:
         predicate: Expr | None,
     ) -> tuple[list[Any], Task]:
         """Submit a kernel; its results are values of its arguments, or fresh storage."""
+        _check_blocks(blocks, expr.span, frame)
         args = self._with_omitted_outputs(function, args, frame)
         arguments = self._tagged(function, args, expr)
         results: list[Any] = []
@@ -729,6 +742,11 @@ class Interpreter:
                 if isinstance(item, Task):
                     found.append(item)
         return found
+
+
+def _check_blocks(blocks: int, span: Any, frame: Frame) -> None:
+    if blocks <= 0:
+        raise ProgramError(f"core_num must be positive, got {blocks}", span, frame.function)
 
 
 def _nothing() -> None:

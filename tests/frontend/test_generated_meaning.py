@@ -1,0 +1,122 @@
+"""Generated scalar programs mean what Python means: branches, loops, breaks, swaps, augmented assignment, inline calls."""
+
+from __future__ import annotations
+
+import random
+import textwrap
+from typing import Any
+
+import pytest
+
+from pypto.runtime.interpreter import Interpreter
+
+from .dsl import HEAD, parse, round_trip
+
+NAMES = ("a", "b", "c", "d")
+HELPERS = """
+def twice(v):
+    w = v + v
+    return w
+def mixed(v, a):
+    b = v - a
+    if b > 0:
+        c = b
+    else:
+        c = a
+    return c * 2 + v
+"""
+
+
+class Generator:
+    """A random program over the names a, b, c, d (all defined first) and branch-local names t0, t1."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.loops = 0
+
+    def expression(self, depth: int = 2) -> str:
+        pick = self.random.randrange(9)
+        if depth == 0 or pick < 3:
+            return self.random.choice([*NAMES, *NAMES, str(self.random.randrange(-3, 9))])
+        left, right = self.expression(depth - 1), self.expression(depth - 1)
+        if pick == 3:
+            return f"min({left}, {right})"
+        if pick == 4:
+            return f"({left}) % 7"
+        if pick == 5:
+            return f"({left}) // {self.random.choice((2, 3, -4))}"
+        if pick == 6:
+            return self.random.choice((f"twice({left})", f"mixed({left}, {right})"))
+        return f"({left} {self.random.choice('+-*')} {right}) % 1009"
+
+    def condition(self) -> str:
+        text = f"{self.expression(1)} {self.random.choice(('<', '>', '==', '!=', '<=', '>='))} {self.expression(1)}"
+        pick = self.random.randrange(6)
+        if pick == 0:
+            return f"not ({text})"
+        return f"({text}) {self.random.choice(('and', 'or'))} ({self.condition()})" if pick == 1 else text
+
+    def block(self, indent: int, depth: int, in_loop: bool) -> None:
+        for _ in range(self.random.randrange(1, 4)):
+            self.statement(indent, depth, in_loop)
+
+    def statement(self, indent: int, depth: int, in_loop: bool) -> None:
+        pad, pick = "    " * indent, self.random.randrange(12)
+        if depth == 0 or pick < 4:
+            self.lines.append(f"{pad}{self.random.choice(NAMES)} = {self.expression()}")
+        elif pick == 4:
+            self.lines.append(f"{pad}{self.random.choice(NAMES)} {self.random.choice('+-')}= {self.expression()}")
+        elif pick == 5:
+            one, two = self.random.sample(NAMES, 2)
+            self.lines.append(f"{pad}{one}, {two} = {self.expression(1)}, {self.expression(1)}")
+        elif pick < 9:
+            self.branch(pad, indent, depth, in_loop)
+        elif pick == 9 and in_loop:
+            self.lines.append(f"{pad}if {self.condition()}:\n{pad}    {self.random.choice(('break', 'continue'))}")
+        elif pick == 10:
+            self.loops += 1
+            counter = f"k{self.loops}"
+            self.lines.append(f"{pad}{counter} = 0\n{pad}while {counter} < {self.random.randrange(4)}:\n{pad}    {counter} = {counter} + 1")
+            self.block(indent + 1, depth - 1, True)
+        else:
+            self.loops += 1
+            bounds = self.random.choice(("n", "1, n", "n, 0, -2", "0", "a % 4", "2, 3"))
+            self.lines.append(f"{pad}for i{self.loops} in range_({bounds}):")
+            if self.random.random() < 0.5:
+                self.lines.append(f"{pad}    {self.random.choice(NAMES)} = i{self.loops} + {self.random.choice(NAMES)}")
+            self.block(indent + 1, depth - 1, True)
+
+    def branch(self, pad: str, indent: int, depth: int, in_loop: bool) -> None:
+        """Every branch gives the same new name a value; the code behind reads it."""
+        self.loops += 1
+        name = f"t{self.loops}"
+        heads = ["if", *["elif"] * self.random.randrange(3), "else"]
+        for head in heads:
+            self.lines.append(f"{pad}{head}:" if head == "else" else f"{pad}{head} {self.condition()}:")
+            self.block(indent + 1, depth - 1, False)
+            self.lines.append(f"{pad}    {name} = {self.expression()}")
+        self.lines.append(f"{pad}{self.random.choice(NAMES)} = {name}")
+
+    def program(self) -> str:
+        self.lines += [f"{name} = {value}" for name, value in zip(NAMES, ("n", "n + 1", "3", "0 - n"), strict=True)]
+        for _ in range(5):
+            self.statement(0, 3, False)
+        self.lines.append("return a, b, c, d")
+        return "\n".join(self.lines)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_generated_programs(seed: int) -> None:
+    body = Generator(seed).program()
+    names: dict[str, Any] = {"range_": range}
+    exec(f"{HELPERS}\ndef f(n):\n{textwrap.indent(body, '    ')}", names)
+    helpers = HELPERS.replace("def ", "@pl.inline\ndef ")
+    text = (
+        f"{HEAD}{helpers}@pl.program\nclass P:\n    @pl.function(type=pl.FunctionType.Orchestration)\n"
+        f"    def main(self, n: pl.Scalar[pl.INDEX]):\n{textwrap.indent(body.replace('range_', 'pl.range'), ' ' * 8)}\n"
+    )
+    node = parse(text)
+    round_trip(node)
+    for n in (0, 1, 5):
+        assert Interpreter(node).run(node["main"], [n]) == list(names["f"](n)), body
