@@ -270,6 +270,9 @@ def test_operators_on_tensors_and_tiles_dispatch_like_the_unified_operators(expr
         ("x % x", "must be ScalarExpr or Var with ScalarType"),
         ("x == x", "must be ScalarExpr or Var with ScalarType"),
         ("x + n", "has dtype `index`"),
+        ("n > 1 and x", "must be ScalarExpr or Var with ScalarType"),
+        ("t or n > 1", "must be ScalarExpr or Var with ScalarType"),
+        ("not x", "must be ScalarExpr or Var with ScalarType"),
     ],
 )
 def test_refused_tensor_operators(expression: str, phrase: str) -> None:

@@ -77,7 +77,9 @@ class Generator:
         elif pick == 10:
             self.loops += 1
             counter = f"k{self.loops}"
-            self.lines.append(f"{pad}{counter} = 0\n{pad}while {counter} < {self.random.randrange(4)}:\n{pad}    {counter} = {counter} + 1")
+            self.lines.append(
+                f"{pad}{counter} = 0\n{pad}while {counter} < {self.random.randrange(4)}:\n{pad}    {counter} = {counter} + 1"
+            )
             self.block(indent + 1, depth - 1, True)
         else:
             self.loops += 1

@@ -18,7 +18,9 @@ from .dsl import HEAD, parse, round_trip
 SCHEDULES = (("submit", 0), ("random", 1), ("random", 7))
 
 
-def run(node: ir.Program, arrays: list[Any], scalars: list[Any] = [], schedule: str = "submit", seed: int = 0) -> list[Any]:  # noqa: B006
+def run(
+    node: ir.Program, arrays: list[Any], scalars: list[Any] = [], schedule: str = "submit", seed: int = 0
+) -> list[Any]:  # noqa: B006
     """Run ``main`` on copies of the arrays; the copies as they are afterwards, then the returned scalars."""
     copies = [a.copy() for a in arrays]
     values = [ArrayValue(a, Buffer(a, external=True)) for a in copies]
@@ -375,7 +377,12 @@ def _spmd(x: Any, w: Any, y: Any, n: int) -> None:
 
 def test_blocks_cover_the_rows() -> None:
     for head in ("for i in pl.spmd(8):\n", "with pl.spmd(8):\n    i = pl.tile.get_block_idx()\n"):
-        check(tensor_program(head + "    y[i * 4 : i * 4 + 4, :] = x[i * 4 : i * 4 + 4, :] + w[i * 4 : i * 4 + 4, :]\nreturn"), _spmd)
+        check(
+            tensor_program(
+                head + "    y[i * 4 : i * 4 + 4, :] = x[i * 4 : i * 4 + 4, :] + w[i * 4 : i * 4 + 4, :]\nreturn"
+            ),
+            _spmd,
+        )
 
 
 def _launches(x: Any, w: Any, y: Any, n: int) -> None:
@@ -490,7 +497,8 @@ def test_an_in_out_swap_of_tensors() -> None:
         y[:] = a * 2.0 + b
 
     check(
-        tensor_program("a = x\nb = w\nfor i in pl.range(3):\n    a, b = b, a\ny = self.axpy(a, 2.0, b, y)\nreturn"), meaning
+        tensor_program("a = x\nb = w\nfor i in pl.range(3):\n    a, b = b, a\ny = self.axpy(a, 2.0, b, y)\nreturn"),
+        meaning,
     )
 
 

@@ -39,7 +39,10 @@ def test_an_empty_core_group_scope() -> None:
     assert len(found.body.stmts) == 0
 
 
-@pytest.mark.parametrize("form", ["pl.Level.CORE_GROUP", "level=pl.Level.CORE_GROUP", "pl.Level.CORE_GROUP, None", "pl.Level.CORE_GROUP, role=None"])
+@pytest.mark.parametrize(
+    "form",
+    ["pl.Level.CORE_GROUP", "level=pl.Level.CORE_GROUP", "pl.Level.CORE_GROUP, None", "pl.Level.CORE_GROUP, role=None"],
+)
 def test_forms_of_the_level(form: str) -> None:
     assert type(scope(f"with pl.at({form}):\n    y[:] = x")) is ir.InCoreScopeStmt
 
@@ -92,11 +95,15 @@ def test_absent_attributes_are_absent() -> None:
 def test_optimizations() -> None:
     found = scope(f"with pl.at({CORE}, optimizations=[pl.split(pl.SplitMode.NONE)]):\n    y[:] = x")
     assert found.split is pl.SplitMode.NONE
-    found = scope(f"with pl.at({CORE}, optimizations=[pl.optimizations.split(mode=pl.SplitMode.UP_DOWN)]):\n    y[:] = x")
+    found = scope(
+        f"with pl.at({CORE}, optimizations=[pl.optimizations.split(mode=pl.SplitMode.UP_DOWN)]):\n    y[:] = x"
+    )
     assert found.split is pl.SplitMode.UP_DOWN
     found = scope(f"with pl.at({CORE}, optimizations=[pl.optimizations.cross_core_slot(slot_num=2)]):\n    y[:] = x")
     assert found.attrs["slot_num"] == 2
-    text = program(f"with pl.at({CORE}, optimizations=[pl.split(pl.SplitMode.UP_DOWN, slot_num=2)]):\n    y[:] = x\nreturn")
+    text = program(
+        f"with pl.at({CORE}, optimizations=[pl.split(pl.SplitMode.UP_DOWN, slot_num=2)]):\n    y[:] = x\nreturn"
+    )
     with pytest.warns(DeprecationWarning, match="pl.cross_core_slot"):
         node = parse(text)
     with warnings.catch_warnings():
@@ -114,7 +121,9 @@ def test_the_task_id_of_a_scope() -> None:
 
 
 def test_the_task_id_is_a_new_variable_even_for_a_bound_name() -> None:
-    function = main(f"with pl.at({CORE}) as t:\n    y[:] = x\nwith pl.at({CORE}, deps=[t]) as t:\n    z[:] = y\nwith pl.at({CORE}, deps=[t]):\n    z[:] = y")
+    function = main(
+        f"with pl.at({CORE}) as t:\n    y[:] = x\nwith pl.at({CORE}, deps=[t]) as t:\n    z[:] = y\nwith pl.at({CORE}, deps=[t]):\n    z[:] = y"
+    )
     scopes = [s for s in function.body.stmts if isinstance(s, ir.ScopeStmt)]
     assert scopes[0].attrs["task_id_var"] is not scopes[1].attrs["task_id_var"]
     assert scopes[1].attrs["manual_dep_edges"][0] is scopes[0].attrs["task_id_var"]
@@ -161,7 +170,10 @@ def test_cluster_and_runtime_scopes() -> None:
         main("with pl.scope(mode=pl.ScopeMode.MANUAL):\n    self.plain(y)"),
         enable_auto_mapping=True,
     )
-    auto = scope("with pl.scope():\n    with pl.scope(mode=pl.ScopeMode.AUTO):\n        with pl.manual_scope():\n            self.plain(y)", ", auto_scope=False")
+    auto = scope(
+        "with pl.scope():\n    with pl.scope(mode=pl.ScopeMode.AUTO):\n        with pl.manual_scope():\n            self.plain(y)",
+        ", auto_scope=False",
+    )
     assert auto.manual is False
     assert auto.body.manual is False
     assert auto.body.body.manual is True
@@ -178,11 +190,15 @@ def test_the_loop_form() -> None:
     assert type(inner) is ir.InCoreScopeStmt
     assert inner.body[0].value.op.name == "tile.get_block_idx"
     assert inner.body[0].var.name_hint == "i"
-    found = scope("for i in pl.spmd(core_num=n, sync_start=True, allow_early_resolve=True, predicate=(flags[0] > 0)):\n    y[:] = x")
+    found = scope(
+        "for i in pl.spmd(core_num=n, sync_start=True, allow_early_resolve=True, predicate=(flags[0] > 0)):\n    y[:] = x"
+    )
     assert found.sync_start is True
     assert list(found.attrs) == ["allow_early_resolve", "predicate"]
     assert type(found.attrs["predicate"]) is ir.Gt
-    found = scope("for i in pl.spmd(n + 1, optimizations=[pl.split(pl.SplitMode.UP_DOWN), pl.cross_core_slot(slot_num=2)]):\n    y[:] = x")
+    found = scope(
+        "for i in pl.spmd(n + 1, optimizations=[pl.split(pl.SplitMode.UP_DOWN), pl.cross_core_slot(slot_num=2)]):\n    y[:] = x"
+    )
     assert found.body.split is pl.SplitMode.UP_DOWN
     assert found.body.attrs["slot_num"] == 2
     assert dict(found.attrs) == {}
@@ -190,7 +206,10 @@ def test_the_loop_form() -> None:
 
 @pytest.mark.parametrize(("hint", "outer", "inner"), [("h", "h_spmd", "h"), ("h_spmd", "h_spmd", "h"), ("", "", "")])
 def test_names_of_a_wrapped_body(hint: str, outer: str, inner: str) -> None:
-    for head in (f"for i in pl.spmd(4, name_hint='{hint}'):\n", f"with pl.spmd(4, name_hint='{hint}'):\n    i = pl.tile.get_block_idx()\n"):
+    for head in (
+        f"for i in pl.spmd(4, name_hint='{hint}'):\n",
+        f"with pl.spmd(4, name_hint='{hint}'):\n    i = pl.tile.get_block_idx()\n",
+    ):
         found = scope(head + "    y[i * 4 : i * 4 + 4] = x[0:4]")
         assert (found.name_hint, found.body.name_hint) == (outer, inner)
 
@@ -203,14 +222,18 @@ def test_the_with_form_decides_by_its_body() -> None:
     # A body that reads the block index is wrapped.
     found = scope("with pl.spmd(4):\n    i = pl.tile.get_block_idx()\n    y[i * 4 : i * 4 + 4] = x[0:4]")
     assert type(found.body) is ir.InCoreScopeStmt
-    found = scope("with pl.spmd(4):\n    for j in pl.range(2):\n        y[j * 4 + pl.get_block_idx() : j * 4 + pl.get_block_idx() + 4] = x[0:4]")
+    found = scope(
+        "with pl.spmd(4):\n    for j in pl.range(2):\n        y[j * 4 + pl.get_block_idx() : j * 4 + pl.get_block_idx() + 4] = x[0:4]"
+    )
     assert type(found.body) is ir.InCoreScopeStmt
     # A single kernel launch is not.
     found = scope("with pl.spmd(4, name_hint='k'):\n    y = self.k(x, 1.0, y)")
     assert found.name_hint == "k"
     assert type(found.body) is ir.AssignStmt
     # Unless an optimization is given.
-    found = scope("with pl.spmd(4, name_hint='k', optimizations=[pl.split(pl.SplitMode.UP_DOWN)]):\n    y = self.k(x, 1.0, y)")
+    found = scope(
+        "with pl.spmd(4, name_hint='k', optimizations=[pl.split(pl.SplitMode.UP_DOWN)]):\n    y = self.k(x, 1.0, y)"
+    )
     assert (found.name_hint, found.body.name_hint) == ("k_spmd", "k")
     assert found.body.split is pl.SplitMode.UP_DOWN
 
@@ -270,13 +293,19 @@ def test_split_regions() -> None:
     assert type(region) is ir.SplitAivScopeStmt
     assert (region.split, region.count) == (pl.SplitMode.UP_DOWN, 2)
     assert region.body[0].value.op.name == "tile.get_subblock_idx"
-    found = scope(f"with pl.at({CORE}):\n    for v in pl.split_aiv(2, mode=pl.SplitMode.NONE):\n        y[v * 16 : v * 16 + 16] = x[0:16]")
+    found = scope(
+        f"with pl.at({CORE}):\n    for v in pl.split_aiv(2, mode=pl.SplitMode.NONE):\n        y[v * 16 : v * 16 + 16] = x[0:16]"
+    )
     assert type(found.body) is ir.SplitAivScopeStmt
-    node = parse(kernel("for v in pl.split_aiv(2, mode=pl.SplitMode.LEFT_RIGHT):\n    o[v * 16 : v * 16 + 16] = x[0:16]\nreturn"))
+    node = parse(
+        kernel("for v in pl.split_aiv(2, mode=pl.SplitMode.LEFT_RIGHT):\n    o[v * 16 : v * 16 + 16] = x[0:16]\nreturn")
+    )
     assert type(node.body[0]) is ir.SplitAivScopeStmt
     round_trip(node)
     # Dump tags go to the wrapper.
-    found = scope("pl.dump_tag(x)\nfor v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):\n    y[v * 16 : v * 16 + 16] = x[0:16]")
+    found = scope(
+        "pl.dump_tag(x)\nfor v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):\n    y[v * 16 : v * 16 + 16] = x[0:16]"
+    )
     assert list(found.attrs) == ["dump_vars"]
 
 
@@ -318,8 +347,16 @@ def test_shard_and_gather_take_the_split_of_their_region() -> None:
         (f"with pl.at({CORE}, role=pl.Role.SubWorker):", S, "role= is not supported with level=pl.Level.CORE_GROUP"),
         ("with pl.at(pl.Level.HOST, pl.Role.SubWorker):", S, "role=pl.Role.SubWorker)' is not supported"),
         ("with pl.at(pl.Level.CLUSTER_1, pl.Role.SubWorker):", S, "role=pl.Role.SubWorker)' is not supported"),
-        ("with pl.at(pl.Level.CHIP, optimizations=[pl.split(pl.SplitMode.UP_DOWN)]):", S, "only supported with level=pl.Level.CORE_GROUP"),
-        ("with pl.at(pl.Level.CHIP, optimizations=[pl.cross_core_slot(slot_num=2)]):", S, "only supported with level=pl.Level.CORE_GROUP"),
+        (
+            "with pl.at(pl.Level.CHIP, optimizations=[pl.split(pl.SplitMode.UP_DOWN)]):",
+            S,
+            "only supported with level=pl.Level.CORE_GROUP",
+        ),
+        (
+            "with pl.at(pl.Level.CHIP, optimizations=[pl.cross_core_slot(slot_num=2)]):",
+            S,
+            "only supported with level=pl.Level.CORE_GROUP",
+        ),
         ("with pl.at(pl.Level.CHIP, windowize=True):", S, "only supported with level=pl.Level.CORE_GROUP"),
         ("with pl.at(level=pl.Level.CORE_GRUP):", S, "Level"),
         ("with pl.at(level=3):", S, "Level"),
@@ -335,9 +372,21 @@ def test_shard_and_gather_take_the_split_of_their_region() -> None:
         (f"with pl.at({CORE}, optimizations=(pl.split(pl.SplitMode.UP_DOWN),)):", S, "must be a list literal"),
         (f"with pl.at({CORE}, optimizations=[pl.foo()]):", S, "Unsupported entry in pl.at(optimizations"),
         (f"with pl.at({CORE}, optimizations=[x]):", S, "Unsupported entry in pl.at(optimizations"),
-        (f"with pl.at({CORE}, optimizations=[pl.split(pl.SplitMode.NONE), pl.split(pl.SplitMode.NONE)]):", S, "Duplicate 'pl.split(...)'"),
-        (f"with pl.at({CORE}, optimizations=[pl.cross_core_slot(slot_num=2), pl.cross_core_slot(slot_num=2)]):", S, "Duplicate 'pl.cross_core_slot(...)'"),
-        (f"with pl.at({CORE}, optimizations=[pl.split(pl.SplitMode.UP_DOWN, slot_num=2), pl.cross_core_slot(slot_num=2)]):", S, "sets the cross-core slot count twice"),
+        (
+            f"with pl.at({CORE}, optimizations=[pl.split(pl.SplitMode.NONE), pl.split(pl.SplitMode.NONE)]):",
+            S,
+            "Duplicate 'pl.split(...)'",
+        ),
+        (
+            f"with pl.at({CORE}, optimizations=[pl.cross_core_slot(slot_num=2), pl.cross_core_slot(slot_num=2)]):",
+            S,
+            "Duplicate 'pl.cross_core_slot(...)'",
+        ),
+        (
+            f"with pl.at({CORE}, optimizations=[pl.split(pl.SplitMode.UP_DOWN, slot_num=2), pl.cross_core_slot(slot_num=2)]):",
+            S,
+            "sets the cross-core slot count twice",
+        ),
         (f"with pl.at({CORE}, optimizations=[pl.cross_core_slot()]):", S, "requires the slot_num="),
         (f"with pl.at({CORE}, optimizations=[pl.cross_core_slot(2)]):", S, "takes no positional arguments"),
         (f"with pl.at({CORE}, optimizations=[pl.cross_core_slot(slot_num=n)]):", S, "must be an integer literal"),
@@ -379,15 +428,39 @@ def test_shard_and_gather_take_the_split_of_their_region() -> None:
         ("for v in pl.split_aiv(2):", S, "requires mode="),
         ("for v in pl.split_aiv(mode=pl.SplitMode.UP_DOWN):", S, "exactly one positional argument"),
         ("for v in pl.split_aiv(2, mode=pl.SplitMode.FOO):", S, ""),
-        ("for v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN, optimizations=[]):", S, "does not accept 'optimizations='"),
+        (
+            "for v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN, optimizations=[]):",
+            S,
+            "does not accept 'optimizations='",
+        ),
         ("for v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN, stage=2):", S, "'stage='"),
         ("for v, w in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):", S, "single loop variable"),
-        ("for v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):\n  for w in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):", S, "nested 'for ... in pl.split_aiv(...)' is not allowed"),
-        (f"with pl.at({CORE}, optimizations=[pl.split(pl.SplitMode.NONE)]):\n  for v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):", S, "mutually exclusive AIV-split mechanisms"),
-        ("for i in pl.spmd(2, optimizations=[pl.split(pl.SplitMode.UP_DOWN)]):\n  for v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):", S, "mutually exclusive AIV-split mechanisms"),
+        (
+            "for v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):\n  for w in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):",
+            S,
+            "nested 'for ... in pl.split_aiv(...)' is not allowed",
+        ),
+        (
+            f"with pl.at({CORE}, optimizations=[pl.split(pl.SplitMode.NONE)]):\n  for v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):",
+            S,
+            "mutually exclusive AIV-split mechanisms",
+        ),
+        (
+            "for i in pl.spmd(2, optimizations=[pl.split(pl.SplitMode.UP_DOWN)]):\n  for v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):",
+            S,
+            "mutually exclusive AIV-split mechanisms",
+        ),
         ("with pl.cluster():\n  with pl.spmd(2) as t:", S, "cannot capture a TaskId when nested inside"),
-        ("with pl.cluster():\n  for i in pl.spmd(2, allow_early_resolve=True):", S, "cannot be nested inside `pl.cluster()`"),
-        ("with pl.cluster():\n  for i in pl.spmd(2, predicate=(flags[0] > 0)):", S, "cannot be nested inside `pl.cluster()`"),
+        (
+            "with pl.cluster():\n  for i in pl.spmd(2, allow_early_resolve=True):",
+            S,
+            "cannot be nested inside `pl.cluster()`",
+        ),
+        (
+            "with pl.cluster():\n  for i in pl.spmd(2, predicate=(flags[0] > 0)):",
+            S,
+            "cannot be nested inside `pl.cluster()`",
+        ),
     ],
 )
 def test_refused_scopes(head: str, cls: type, phrase: str) -> None:

@@ -253,7 +253,10 @@ V3 = "d: pl.Tensor[[8, 16, 32], pl.FP32], v1: pl.Tensor[[32], pl.FP32], v2: pl.T
         ("d[:] = d", "pl.tensor.assemble(d, d, [0, 0, 0])"),
         ("d[i] = v2", "pl.tensor.assemble(d, pl.tensor.reshape(v2, [1, 16, 32]), [i, 0, 0])"),
         ("d[i, 3] = v1", "pl.tensor.assemble(d, pl.tensor.reshape(v1, [1, 1, 32]), [i, 3, 0])"),
-        ("d[0:8, 3, :] = d[:, 4, :]", "pl.tensor.assemble(d, pl.tensor.reshape(pl.tensor.slice(d, [8, 1, 32], [0, 4, 0], [], [1]), [8, 1, 32]), [0, 3, 0])"),
+        (
+            "d[0:8, 3, :] = d[:, 4, :]",
+            "pl.tensor.assemble(d, pl.tensor.reshape(pl.tensor.slice(d, [8, 1, 32], [0, 4, 0], [], [1]), [8, 1, 32]), [0, 3, 0])",
+        ),
     ],
 )
 def test_tensor_writes(statement: str, call: str) -> None:
@@ -310,7 +313,9 @@ def test_array_subscripts() -> None:
 
 
 def test_subscripts_evaluate_in_the_order_that_python_has() -> None:
-    error = check_error(kernel("q[first] = second\nreturn", TENSOR), __import__(
-        "pypto.diag.parser_errors", fromlist=["UndefinedVariableError"]
-    ).UndefinedVariableError, "Undefined variable 'second'")
+    error = check_error(
+        kernel("q[first] = second\nreturn", TENSOR),
+        __import__("pypto.diag.parser_errors", fromlist=["UndefinedVariableError"]).UndefinedVariableError,
+        "Undefined variable 'second'",
+    )
     assert error.span["column"] > 5

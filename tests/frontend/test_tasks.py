@@ -87,13 +87,17 @@ def test_spmd_submit() -> None:
 
 
 def test_no_dep_arguments() -> None:
-    submit = submits(main("a, t = pl.submit(self.two, pl.no_dep(x), y, pl.no_dep(z))" .replace("a, t", "(a, b), t")))[0]
+    submit = submits(main("a, t = pl.submit(self.two, pl.no_dep(x), y, pl.no_dep(z))".replace("a, t", "(a, b), t")))[0]
     assert list(submit.attrs["arg_direction_overrides"]) == [0, 2]
     assert [a.name_hint for a in submit.args] == ["x", "y", "z"]
 
 
 def test_launch_attrs() -> None:
-    submit = submits(main("a, t = pl.submit(self.k, x, 0.5, y, attrs={'note': 3, 'arg_directions': [pl.adir.input, pl.adir.scalar, pl.adir.inout]})"))[0]
+    submit = submits(
+        main(
+            "a, t = pl.submit(self.k, x, 0.5, y, attrs={'note': 3, 'arg_directions': [pl.adir.input, pl.adir.scalar, pl.adir.inout]})"
+        )
+    )[0]
     assert submit.attrs["note"] == 3
     assert submit.attrs["arg_directions"][2] == ir.ArgDirection.InOut
 
@@ -182,7 +186,9 @@ def test_deps_of_scopes() -> None:
     ],
 )
 def test_refused_deps(text: str, cls: type, phrase: str) -> None:
-    check_error(program(IDS + f"y, w = pl.submit(self.k, z, 1.0, y, deps={text})\nreturn"), cls, phrase, "y, w = pl.submit")
+    check_error(
+        program(IDS + f"y, w = pl.submit(self.k, z, 1.0, y, deps={text})\nreturn"), cls, phrase, "y, w = pl.submit"
+    )
 
 
 # --- task ids ---------------------------------------------------------------------------------------------------------
@@ -200,7 +206,9 @@ def test_task_ids_in_loops_and_arrays() -> None:
     assert loop[0].value.deps[0] is stmts[0].var
     assert loop[-1].var is stmts[0].var
     assert stmts[2].var.type == ir.ArrayType(pl.TASK_ID, 3)
-    main("ids = pl.array.create(extent=2, dtype=pl.TASK_ID)\nid = pl.array.get_element(ids, 0)\nids = pl.array.update_element(ids, 1, id)")
+    main(
+        "ids = pl.array.create(extent=2, dtype=pl.TASK_ID)\nid = pl.array.get_element(ids, 0)\nids = pl.array.update_element(ids, 1, id)"
+    )
 
 
 def test_array_of_other_dtypes() -> None:
@@ -210,7 +218,9 @@ def test_array_of_other_dtypes() -> None:
 
 
 def test_task_dummy() -> None:
-    function = main("y, t = pl.submit(self.k, x, 1.0, y)\ng = pl.system.task_dummy(deps=[t])\nh = pl.system.task_dummy(deps=[])")
+    function = main(
+        "y, t = pl.submit(self.k, x, 1.0, y)\ng = pl.system.task_dummy(deps=[t])\nh = pl.system.task_dummy(deps=[])"
+    )
     barrier, empty = function.body[-3].value, function.body[-2].value
     assert list(barrier.attrs) == ["dummy_task", "manual_dep_edges"]
     assert barrier.attrs["dummy_task"] is True
@@ -263,15 +273,27 @@ def test_task_dummy() -> None:
         ("a, t = pl.submit(self.k, x, 1.0, y, dumps=[z])", T, "is not an argument of this submit"),
         ("a, t = pl.submit(self.k, x, 1.0, y, attrs={'manual_dep_edges': []})", S, "is not accepted"),
         # predicates
-        ("a, t = pl.submit(self.k, x, 1.0, y, predicate=(flags[0] > 0 and flags[1] > 0))", S, "predicate must be a single comparison"),
+        (
+            "a, t = pl.submit(self.k, x, 1.0, y, predicate=(flags[0] > 0 and flags[1] > 0))",
+            S,
+            "predicate must be a single comparison",
+        ),
         ("a, t = pl.submit(self.k, x, 1.0, y, predicate=True)", S, "predicate must be a single comparison"),
         ("a, t = pl.submit(self.k, x, 1.0, y, predicate=(n > 0))", S, "must compare one tensor element"),
         ("a, t = pl.submit(self.k, x, 1.0, y, predicate=(flags[0] > flags[1]))", S, "must compare one tensor element"),
         ("a, t = pl.submit(self.k, x, 1.0, y, predicate=(flags[0] > n))", S, "must compare one tensor element"),
-        ("a, t = pl.submit(self.k, x, 1.0, y, predicate=(pl.cast(x[0, 0], pl.INT32) > 0))", T, "signed 8/16/32/64-bit integer"),
+        (
+            "a, t = pl.submit(self.k, x, 1.0, y, predicate=(pl.cast(x[0, 0], pl.INT32) > 0))",
+            T,
+            "signed 8/16/32/64-bit integer",
+        ),
         ("a, t = pl.submit(self.k, x, 1.0, y, predicate=(flags[-1] > 0))", T, "index must be non-negative"),
         ("a, t = pl.submit(self.k, x, 1.0, y, predicate=(flags[0, 0] > 0))", T, "predicate needs 1 index(es)"),
-        ("a, t = pl.submit(self.k, x, 1.0, y, predicate=(flags[1.0] > 0))", T, "predicate indices must be integer scalars"),
+        (
+            "a, t = pl.submit(self.k, x, 1.0, y, predicate=(flags[1.0] > 0))",
+            T,
+            "predicate indices must be integer scalars",
+        ),
     ],
 )
 def test_refused_launches(statement: str, cls: type, phrase: str) -> None:
@@ -294,7 +316,9 @@ def test_refused_launches(statement: str, cls: type, phrase: str) -> None:
     ],
 )
 def test_launches_in_clusters_carry_no_metadata(options: str, names: str) -> None:
-    text = program(f"y, d = pl.submit(self.k, x, 1.0, y)\nwith pl.cluster():\n    z, t = pl.submit(self.k, x, 1.0, z, {options})\nreturn")
+    text = program(
+        f"y, d = pl.submit(self.k, x, 1.0, y)\nwith pl.cluster():\n    z, t = pl.submit(self.k, x, 1.0, z, {options})\nreturn"
+    )
     error = check_error(text, S, "cannot carry per-task dispatch metadata", "z, t = ")
     assert names in str(error)
 
@@ -328,29 +352,46 @@ def flagged(body: str) -> str:
 def test_the_producer_of_a_predicate_operand_must_be_a_dependency() -> None:
     make = "f, t = pl.submit(self.flag, flags)\n"
     missing = "predicate reads 'f', which is produced by the task bound to 't', but 't' is not in deps="
-    error = check_error(flagged(make + "y, u = pl.submit(self.k, x, 1.0, y, predicate=(f[0] > 0))"), S, missing, "y, u =")
+    error = check_error(
+        flagged(make + "y, u = pl.submit(self.k, x, 1.0, y, predicate=(f[0] > 0))"), S, missing, "y, u ="
+    )
     assert "deps=[t]" in error.hint
     parse(flagged(make + "y, u = pl.submit(self.k, x, 1.0, y, deps=[t], predicate=(f[0] > 0))"))
     # The id was rebound since: it names another task.
     check_error(
-        flagged(make + "z, t = pl.submit(self.k, x, 1.0, z)\ny, u = pl.submit(self.k, x, 1.0, y, deps=[t], predicate=(f[0] > 0))"),
+        flagged(
+            make
+            + "z, t = pl.submit(self.k, x, 1.0, z)\ny, u = pl.submit(self.k, x, 1.0, y, deps=[t], predicate=(f[0] > 0))"
+        ),
         S,
         "is not in deps=",
         "y, u =",
     )
     # An array may hold it.
-    parse(flagged(make + "ids = pl.array.create(1, pl.TASK_ID)\nids[0] = t\ny, u = pl.submit(self.k, x, 1.0, y, deps=[ids], predicate=(f[0] > 0))"))
+    parse(
+        flagged(
+            make
+            + "ids = pl.array.create(1, pl.TASK_ID)\nids[0] = t\ny, u = pl.submit(self.k, x, 1.0, y, deps=[ids], predicate=(f[0] > 0))"
+        )
+    )
     # No recorded producer, or the name was assigned anew.
     parse(flagged("y, u = pl.submit(self.k, x, 1.0, y, predicate=(flags[0] > 0))"))
     parse(flagged(make + "f = self.flag(f)\ny, u = pl.submit(self.k, x, 1.0, y, predicate=(f[0] > 0))"))
     # Forms without deps= point to `as tid`.
-    error = check_error(flagged(make + "for i in pl.spmd(2, predicate=(f[0] > 0)):\n    y[i * 4 : i * 4 + 4] = x[0:4]"), S, "is not in deps=", "pl.spmd")
+    error = check_error(
+        flagged(make + "for i in pl.spmd(2, predicate=(f[0] > 0)):\n    y[i * 4 : i * 4 + 4] = x[0:4]"),
+        S,
+        "is not in deps=",
+        "pl.spmd",
+    )
     assert "as t" in error.hint
 
 
 def test_producers_of_spmd_bodies() -> None:
     make = "with pl.spmd(2) as t:\n    f = self.flag(flags)\n"
-    check_error(flagged(make + "y, u = pl.submit(self.k, x, 1.0, y, predicate=(f[0] > 0))"), S, "'t' is not in deps=", "y, u =")
+    check_error(
+        flagged(make + "y, u = pl.submit(self.k, x, 1.0, y, predicate=(f[0] > 0))"), S, "'t' is not in deps=", "y, u ="
+    )
     parse(flagged(make + "y, u = pl.submit(self.k, x, 1.0, y, deps=[t], predicate=(f[0] > 0))"))
 
 

@@ -4,7 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from pypto.ops.values import ArrayValue
 from pypto.runtime.errors import ProgramError
+from pypto.runtime.interpreter import Interpreter
 from run_support import F32, call, kernel, program, ramp
 
 
@@ -102,21 +104,25 @@ def test_a_row_outside_of_the_tensor():
         assert "out of range" in str(error) and error.task == "bump_row#0"
 
 
-def test_dynamic_extents_must_agree_in_a_call():
-    found = program(
-        "y = self.both(x, y)",
-        "x: pl.Tensor[[M, 8], pl.FP32], y: pl.InOut[pl.Tensor[[N, 8], pl.FP32]]",
-        more="""
-        @pl.function(type=pl.FunctionType.InCore)
-        def both(self, a: pl.Tensor[[M, 8], pl.FP32], b: pl.InOut[pl.Tensor[[M, 8], pl.FP32]]
-                 ) -> pl.Tensor[[M, 8], pl.FP32]:
-            return pl.store(pl.load(a, [0, 0], [2, 8]), [0, 0], b)
-        """,
-    )
-    x, y = ramp(4, 8), np.zeros((4, 8), F32)
-    call(found, x, y)
-    error = fails(found, x, np.zeros((5, 8), F32))
-    assert "dynamic dimension 'M' is 4 before but 5 in 'b'" in str(error)
+def test_what_a_function_takes():
+    """The interpreter checks every activation, also where no compiled program has checked the caller's arrays."""
+    found = kernel("o = pl.store(pl.load(x, [0, 0], [2, 8]), [0, 0], o)",
+                   "x: pl.Tensor[[M, 8], pl.FP32], o: pl.InOut[pl.Tensor[[M, 8], pl.FP32]]")
+    function = found.get_function("f")
+
+    def run(*arrays):
+        Interpreter(found).run(function, [ArrayValue(a) for a in arrays])
+
+    run(ramp(4, 8), ramp(4, 8))
+    for arrays_, phrase in (
+        ((ramp(4, 8), ramp(5, 8)), "dynamic dimension 'M' is 4 before but 5 in 'o'"),
+        ((ramp(4, 9), ramp(4, 8)), "has extent 9 in dimension 1, the parameter has 8"),
+        ((ramp(4, 8).astype(np.float16), ramp(4, 8)), "has element type float16, the parameter has fp32"),
+        ((ramp(8), ramp(4, 8)), "has rank 1, the parameter has rank 2"),
+        ((ramp(4, 8),), "takes 2 arguments, got 1"),
+    ):
+        with pytest.raises(ProgramError, match=re.escape(phrase)):
+            run(*arrays_)
 
 
 def test_a_loop_step_of_zero():

@@ -16,7 +16,7 @@ _CACHE: WeakKeyDictionary[Function, tuple[list[int | None] | None, bool]] = Weak
 def return_lineage(function: Function) -> list[int | None] | None:
     """For each returned value the index of the parameter whose buffer it is, or None for a value of its own.
 
-    The whole answer is None when a value may be one parameter or another, or when returns differ. A fact about an
+    Empty for a function that returns nothing. The whole answer is None when a value may be one parameter or another, or when returns differ. A fact about an
     immutable function: computed once.
     """
     return _facts(function)[0]
@@ -59,4 +59,4 @@ def _trace(function: Function) -> tuple[list[int | None] | None, bool]:
         if found is not None and found != roots:
             return None, True
         found = roots
-    return found, views
+    return found or [], views

@@ -75,6 +75,7 @@ class ParserBase:
         self.return_values: list[tuple[list[Expr], Span]] = []
         self.rebind_counts: dict[str, int] = {}
         self.declared_symbols: set[Var] = set()  # extents of the parameters: they are never assigned
+        self.named_call: Any = None  # the allocation that was given its variable's name
         self.statement_call: Any = None  # the call that is a statement of its own: it needs no value
 
     # --- spans and errors ---------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from ..diag.concise import concise_error_message
 from ..ir import scalar as scalars
 from ..ir.dtype import BY_NAME, DataType
-from ..ir.enums import FunctionType, Role
+from ..ir.enums import FunctionType, Level, Role
 from ..ir.expr import Call, ConstFloat, ConstInt, Expr, GlobalVar, TupleGetItemExpr, Var
 from ..ir.location import pin, unpin
 from ..ir.node import EMPTY_DICT, EMPTY_LIST, FrozenDict, FrozenList
@@ -198,7 +198,25 @@ class Calls(CallAttributes):
                 self.span(node.func),
                 hint=did_you_mean(name, NAMESPACES[key]),
             )
+        if name in ("alloc_window_buffer", "world_size"):
+            self._check_host_call(name, node)
         return self._operation(function, INFO[function], f"pld.{'.'.join(parts)}", node)
+
+    def _check_host_call(self, name: str, node: ast.Call) -> None:
+        """What only the host can do: allocate windows, under a name of their own, and count the ranks."""
+        in_kernel = any(construct.kind in ("incore", "spmd") for construct in self.constructs)
+        if self.level is not Level.HOST or in_kernel:
+            self.fail(
+                f"pld.{name}() can only be called in HOST orchestration context",
+                node,
+                "Call it in a function with level=pl.Level.HOST, outside kernel scopes",
+            )
+        if name == "alloc_window_buffer" and node is not self.named_call:
+            self.fail(
+                "pld.alloc_window_buffer() must appear as the RHS of a simple assignment",
+                node,
+                "Write buf = pld.alloc_window_buffer(...): the buffer is named after the variable",
+            )
 
     def _operation(self, function: Any, info: Any, spelling: str, node: ast.Call) -> Expr:
         positions = info.attr_positions

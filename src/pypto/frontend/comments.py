@@ -11,6 +11,8 @@ from typing import Any
 
 
 class Comment:
+    """A comment: ``line`` and ``column`` of its hash in the source; ``trailing`` when code stands before it."""
+
     __slots__ = ("column", "line", "text", "trailing")
 
     def __init__(self, line: int, column: int, text: str, trailing: bool) -> None:
@@ -18,6 +20,24 @@ class Comment:
         self.column = column
         self.text = text
         self.trailing = trailing
+
+
+class _Waiting(str):
+    """The text of a comment that waits for a statement; unlike the lines of a docstring it knows its line."""
+
+    line: int
+
+
+def function_comments(source: Any, node: ast.FunctionDef) -> list[Comment]:
+    """The comments of a function, with those behind its last statement that are indented like its body."""
+    lines = source.lines
+    last = node.end_lineno or node.lineno
+    while last < len(lines):
+        text = lines[last].lstrip()
+        if text and not (text.startswith("#") and len(lines[last]) - len(text) > node.col_offset):
+            break
+        last += 1
+    return scan_comments(source, node.lineno, last)
 
 
 def scan_comments(source: Any, first: int = 1, last: int | None = None) -> list[Comment]:
@@ -92,32 +112,33 @@ class CommentQueue:
         """The comments for the next emitted statement."""
         if not self._pending:
             return []  # a list of its own: callers hold it while the queue goes on
-        taken, self._pending = self._pending, []
+        taken, self._pending = [str(text) for text in self._pending], []
         return taken
 
     def add_docstring(self, text: str) -> None:
         self._pending.extend(line.strip() for line in text.strip().splitlines())
 
-    def reach(self, stmt: ast.stmt) -> None:
+    def reach(self, stmt: ast.stmt, lines: list[str]) -> None:
         """Take the comments that belong to a statement: those above it, and trailing or header ones."""
         comments = self._comments
         if self._next >= len(comments) and not self._pending:
             return
         body = getattr(stmt, "body", None)
-        last = _header_end(stmt, body) if body else (stmt.end_lineno or stmt.lineno)
-        limit = body[0].col_offset if body else None
+        last = _header_end(stmt, body, lines) if body else (stmt.end_lineno or stmt.lineno)
         while self._next < len(comments):
             comment = comments[self._next]
-            if comment.line > last or (
-                limit is not None and comment.line > stmt.lineno and not comment.trailing and comment.column >= limit
-            ):
+            if comment.line > last:
                 break
-            self._pending.append(comment.text)
+            waiting = _Waiting(comment.text)
+            waiting.line = comment.line
+            self._pending.append(waiting)
             self._next += 1
 
     def end_block(self, last_line: int, indent: int, source: Any) -> None:
-        """Close a block: comments left at its indentation describe nothing and are dropped with a warning."""
-        dropped = []
+        """Close a block: comments that no statement of it took describe nothing and are dropped with a warning."""
+        dropped = [(w.line, str(w)) for w in self._pending if type(w) is _Waiting]
+        if self._pending:
+            self._pending = []
         comments = self._comments
         while self._next < len(comments):
             comment = comments[self._next]
@@ -127,15 +148,15 @@ class CommentQueue:
                 if any(source.lines[i].strip() for i in range(last_line, comment.line - 1)):
                     break  # code stands between: the comment is of a later block
                 last_line = comment.line
-            dropped.append(comment)
+            dropped.append((comment.line, comment.text))
             self._next += 1
         if dropped:
-            shown = ", ".join(f"line {c.line + source.line_offset}: {c.text!r}" for c in dropped[:3])
+            shown = ", ".join(f"line {line + source.line_offset}: {text!r}" for line, text in dropped[:3])
             warnings.warn(f"Dropped {len(dropped)} tail-of-block comment(s): {shown}", UserWarning, stacklevel=2)
 
 
-def _header_end(stmt: ast.stmt, body: list[ast.stmt]) -> int:
-    """Last line of a compound statement's header."""
+def _header_end(stmt: ast.stmt, body: list[ast.stmt], lines: list[str]) -> int:
+    """Last line of a compound statement's header: the one with the colon."""
     ends = [stmt.lineno]
     for field in ("test", "iter", "target"):
         node = getattr(stmt, field, None)
@@ -145,4 +166,11 @@ def _header_end(stmt: ast.stmt, body: list[ast.stmt]) -> int:
         ends.append(item.context_expr.end_lineno)
         if item.optional_vars is not None:
             ends.append(item.optional_vars.end_lineno)
-    return min(max(ends), body[0].lineno)
+    last, first = max(ends), body[0].lineno
+    while last < first - 1:  # closing brackets may follow the last expression
+        line = lines[last - 1]
+        start = _comment_start(line) if "#" in line else -1
+        if (line if start < 0 else line[:start]).rstrip().endswith(":"):
+            break
+        last += 1
+    return min(last, first)

@@ -256,10 +256,10 @@ class ControlFlow(Statements):
         call = node.iter
         parts = dotted(call.func) if type(call) is ast.Call else None
         name = parts[-1] if parts is not None else ""
-        if parts is not None and len(parts) == 1 and name in _ITERATORS:
+        if parts is not None and len(parts) == 1:  # imported directly, perhaps under another name
             value = self.closure.get(name)
-            if value is range or not getattr(value, "__module__", "").startswith("pypto"):
-                name = ""
+            known = value is not range and getattr(value, "__module__", "").startswith("pypto")
+            name = getattr(value, "__name__", "") if known else ""
         if name not in _ITERATORS:
             self.fail(
                 "For loop must use pl.range(), pl.parallel(), pl.unroll(), pl.pipeline(), pl.while_(), pl.spmd() "

@@ -20,9 +20,9 @@ from ..ir.expr import Expr, Var
 from ..ir.program import Function, Program
 from ..ir.tree import walk
 from .closure import Closure, dotted
-from .comments import Comment, CommentQueue, scan_comments
+from .comments import Comment, CommentQueue, function_comments, scan_comments
 from .context import ProgramContext
-from .errors import ParserTypeError, did_you_mean, first_of
+from .errors import did_you_mean, first_of
 from .function_parser import FunctionOptions, FunctionParser
 from .inline import InlineFunction
 from .source import Source, locate_class, locate_function
@@ -147,7 +147,7 @@ def parse_function(
     """The IR of a function object."""
     source, node = locate_function(target)
     source.source_map = SOURCE_MAPS.get(source.filename)
-    comments = CommentQueue(scan_comments(source, node.lineno, node.end_lineno))
+    comments = CommentQueue(function_comments(source, node))
     parser = FunctionParser(node, source, closure, context or ProgramContext(is_program=False), options, comments)
     try:
         with paused_gc():

@@ -257,6 +257,11 @@ class Expressions(Annotations):
         """An operand of ``and``, ``or``, ``not``; programs in use rely on others than BOOL ones."""
         value = self.expr(node)
         if value.type is not BOOL_TYPE:
+            if type(value.type) is not ScalarType:
+                raise InvalidOperationError(
+                    f"and/or/not need scalars, got {value.type}: Expression must be ScalarExpr or Var with ScalarType",
+                    self.span(node),
+                )
             self.warn(f"operand of and/or/not is {value.type}, not a BOOL scalar: write a comparison", node)
         return value
 

@@ -16,7 +16,7 @@ from ..ir.tree import walk
 from ..ir.type import ScalarType, TensorType, Type
 from ..ir.type_fields import type_expressions
 from .closure import MISSING, Closure, dotted
-from .comments import CommentQueue, scan_comments
+from .comments import CommentQueue, function_comments
 from .context import ProgramContext, Signature
 from .errors import (
     BUG_CLASS_EXCEPTIONS,
@@ -81,7 +81,7 @@ class FunctionParser(Scopes):
         self.auto_scope = options.auto_scope
         self.strict_ssa = options.strict_ssa
         if comments is None:
-            comments = CommentQueue(scan_comments(source, node.lineno, node.end_lineno))
+            comments = CommentQueue(function_comments(source, node))
         self.comments = comments
         self.memref_bases: dict[str, Var] = {}
         self.declared: dict[str, tuple[Any, MemRef]] = {}
@@ -305,10 +305,10 @@ class FunctionParser(Scopes):
                 "Move an inner part to a function of its own",
             )
         handlers = self.STATEMENTS
-        comments = self.comments
+        comments, lines = self.comments, self.source.lines
         try:
             for node in statements:
-                comments.reach(node)
+                comments.reach(node, lines)
                 handler = handlers.get(type(node))
                 try:
                     if handler is None:
@@ -328,7 +328,7 @@ class FunctionParser(Scopes):
                     raise
                 except (TypeError, ValueError, RuntimeError, IndexError, KeyError) as error:
                     if isinstance(error, RecursionError):
-                        raise
+                        self.fail("the statement is nested too deeply", node, "Name its inner parts in statements before")
                     self.errors.append(self._wrapped(error, node))
                     self._poison(node)
             if statements:
@@ -340,7 +340,8 @@ class FunctionParser(Scopes):
             self._depth -= 1
 
     def _poison(self, node: ast.stmt) -> None:
-        """Names that a failed statement would have defined: their later uses are silent."""
+        """Names that a failed statement would have defined: their later uses are silent. Its comments go with it."""
+        self.comments.take_pending()
         for inner in ast.walk(node):
             if type(inner) is ast.Name and type(inner.ctx) is ast.Store and self.scopes.lookup(inner.id) is None:
                 self.scopes.bind(inner.id, POISON)

@@ -7,9 +7,8 @@ from typing import Any
 
 from ..ir.expr import Expr, MakeTuple
 from ..ir.stmt import AssignStmt
-from ..ir.span import Span
 from .closure import Closure
-from .comments import CommentQueue, scan_comments
+from .comments import CommentQueue, function_comments
 from .errors import Suppressed
 from .scope import ScopeStack
 from .source import Source
@@ -100,7 +99,7 @@ def expand(parser: Any, function: InlineFunction, node: ast.Call) -> Expr:
     parser.closure = Closure(function.closure_vars)
     parser.scopes = ScopeStack()
     definition = function.func_def
-    parser.comments = CommentQueue(scan_comments(parser.source, definition.lineno, definition.end_lineno))
+    parser.comments = CommentQueue(function_comments(parser.source, definition))
     parser.constructs = []
     known_errors = len(parser.errors)
     try:

@@ -76,8 +76,7 @@ class Statements(Tasks):
         )
 
     def _window_buffer(self, target: ast.Name, node: ast.expr) -> Expr | None:
-        parts = dotted(node.func) if type(node) is ast.Call else None
-        if parts is None or parts[-1] != "alloc_window_buffer" or self.closure.alias(parts[0]) != "pld":
+        if not self._is_window_call(node):
             return None
         if any(k.arg == "name" for k in node.keywords):  # type: ignore[attr-defined]
             self.fail("alloc_window_buffer: the 'name' kwarg cannot be passed explicitly", node)
@@ -86,7 +85,14 @@ class Statements(Tasks):
         self.context.window_buffers.add(target.id)
         named = ast.keyword("name", ast.copy_location(ast.Constant(target.id), node))
         call = ast.Call(node.func, node.args, [*node.keywords, named])  # type: ignore[attr-defined]
-        return self.call(ast.copy_location(call, node))
+        self.named_call = ast.copy_location(call, node)
+        return self.call(self.named_call)  # type: ignore[no-any-return]
+
+    def _is_window_call(self, node: ast.expr) -> bool:
+        if type(node) is not ast.Call:
+            return False
+        parts = dotted(node.func)
+        return parts is not None and parts[-1] == "alloc_window_buffer" and self.closure.alias(parts[0]) == "pld"
 
     def stmt_ann_assign(self, node: ast.AnnAssign) -> None:
         if node.value is None:
@@ -203,9 +209,9 @@ class Statements(Tasks):
                 self.fail("Unsupported assignment: starred targets", name)
             if type(name) is not ast.Name:
                 self.fail("Tuple unpacking target must be a variable name", name)
-        if type(value_node) in (ast.Tuple, ast.List) and len(value_node.elts) == len(names):  # type: ignore[attr-defined]
-            pass  # a literal tuple still goes through one value, so that `a, b = b, a` swaps
-        value = self.expr(value_node)
+        if self._is_window_call(value_node):
+            self.fail("pld.alloc_window_buffer() must be assigned to a single variable name", node)
+        value = self.expr(value_node)  # a literal tuple is one value too, so that `a, b = b, a` swaps
         span = self.span(node)
         kind = value.type
         if not isinstance(kind, TupleType):

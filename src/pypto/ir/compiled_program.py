@@ -21,6 +21,7 @@ from ..runtime.signature import (
     is_distributed,
     orchestrations,
     param_infos,
+    returns_something,
 )
 from ..target.model import BackendType
 from ..target.platforms import backend_of, platform_of
@@ -100,7 +101,7 @@ class _RuntimeFacade:
     def has_return(self) -> bool:
         """Whether the entry returns something."""
         self._require_single()
-        return bool(self._entry()[1].return_types)
+        return returns_something(self._entry()[1])
 
     @property
     def __signature__(self) -> inspect.Signature:

@@ -9,7 +9,7 @@ from ..arith.prove import prove_eq, prove_le
 from ..ir.dtype import DataType
 from ..ir.enums import TensorLayout
 from ..ir.expr import ConstInt, Expr, Min
-from ..ir.node import FrozenList
+from ..ir.node import FrozenList, frozen_list
 from ..ir.type import (
     DistributedTensorType,
     ScalarType,
@@ -110,7 +110,7 @@ def is_one(e: Expr) -> bool:
 def broadcast_shapes(op: str, a: Sequence[Expr], b: Sequence[Expr]) -> FrozenList[Expr]:
     """Right-aligned broadcasting as in NumPy; symbols equal only themselves (spec 03, 8.2)."""
     if a is b or (len(a) == len(b) and all(map(extent_equal, a, b))):
-        return FrozenList(a)
+        return frozen_list(a)
     result: list[Expr] = []
     for i in range(1, max(len(a), len(b)) + 1):
         if i > len(a):
@@ -148,7 +148,7 @@ def broadcast_valid(shape: Sequence[Expr], *operands: Any) -> FrozenList[Expr]:
     element is valid. The sound rule of spec 03, section 19 (items 2 and 3).
     """
     if all(operand.valid_extents is operand.shape for operand in operands):
-        return FrozenList(shape)
+        return frozen_list(shape)
     result = list(shape)
     for i in range(1, len(shape) + 1):
         limit = None  # a valid extent never exceeds its dimension, so the shape itself is no candidate for the minimum

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..arith.prove import prove_le, simplify
 from ..ir import scalar as scalars
-from ..ir.expr import ConstInt, Expr, MakeTuple, Min, index_const
+from ..ir.expr import ConstInt, Expr, MakeTuple, Min, Var, index_const
 from ..ir.location import current_span
 from ..ir.node import FrozenList
 from ..ir.type import ScalarType, extent_equal
@@ -47,6 +47,20 @@ def provably(a: Expr, b: Expr) -> bool:
 def provably_exceeds(a: Expr, b: Expr) -> bool:
     """``a > b`` is proven."""
     return at_most(a, b) is False
+
+
+def sticks_out(offset: Expr, reach: Expr, extent: Expr) -> bool:
+    """``offset + reach > extent`` is proven.
+
+    With a constant room ``extent - reach`` the offset alone is compared with it: no sum is built and simplified.
+    """
+    a, b = number(reach), number(extent)
+    if a is None or b is None:
+        return provably_exceeds(add(offset, reach), extent)
+    room = b - a
+    if isinstance(offset, Var) and room >= 0:
+        return False  # of a variable nothing but its sign is known
+    return provably_exceeds(offset, index_const(room))
 
 
 def is_zero(e: Expr) -> bool:
@@ -199,8 +213,7 @@ def read_window(
             raise ValueError(f"{op}: valid_shape[{i}] = {_text(r)} must be >= 0")
         if not clamp:
             reach = w if exact or r is None else r
-            end = add(o, reach)
-            if provably_exceeds(end, extent):
+            if sticks_out(o, reach, extent):
                 raise ValueError(
                     f"{op} reads past the end of dimension {i}: offset {_text(o)} + extent {_text(reach)} "
                     f"exceeds {_text(extent)}; {remedy}"
@@ -279,7 +292,7 @@ def write_region(
     for i in range(rank):
         if provably_exceeds(ZERO, offsets[i]):
             raise ValueError(f"{op}: offset {i} is provably negative ({_text(offsets[i])})")
-        if provably_exceeds(add(offsets[i], reach[i]), target_shape[i]):
+        if sticks_out(offsets[i], reach[i], target_shape[i]):
             raise ValueError(
                 f"{op} writes past the end of dimension {i}: offset {_text(offsets[i])} + extent {_text(reach[i])} "
                 f"exceeds {_text(target_shape[i])}; "

@@ -127,11 +127,12 @@ def bind_call(
     infos: Sequence[ParamInfo],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
+    has_return: bool,
     allow_overlap: bool = False,
     who: str = "CompiledProgram",
 ) -> BoundCall:
     """The arguments of a call of ``function`` as run-time values."""
-    given, return_style = place_arguments(infos, args, kwargs, bool(function.return_types), who)
+    given, return_style = place_arguments(infos, args, kwargs, has_return, who)
     like_torch = any(is_torch_tensor(g) or _of_torch(g) for g in given)
     for i, value in enumerate(given):
         if value is OMITTED:

@@ -12,7 +12,7 @@ from .binding import BoundCall, bind_call
 from .interpreter import Interpreter
 from .log import logger
 from .run_config import RunConfig
-from .signature import ParamInfo
+from .signature import ParamInfo, returns_something
 
 
 class Timing:
@@ -42,7 +42,7 @@ class Outcome:
 class Executable:
     """A program and the function of it that calls run."""
 
-    __slots__ = ("function", "infos", "program", "summaries", "who")
+    __slots__ = ("function", "has_return", "infos", "program", "summaries", "who")
 
     def __init__(
         self, program: Program, function: Function, infos: Sequence[ParamInfo], who: str = "CompiledProgram"
@@ -50,13 +50,14 @@ class Executable:
         self.program = program
         self.function = function
         self.infos = list(infos)
+        self.has_return = returns_something(function)
         self.who = who
         self.summaries: dict[Any, Any] = {}  # what the interpreter finds out about scopes, kept between calls
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any], config: RunConfig | None = None) -> BoundCall:
         """The arguments of a call as run-time values."""
         overlap = config is not None and config.allow_overlap
-        return bind_call(self.function, self.infos, args, kwargs, overlap, self.who)
+        return bind_call(self.function, self.infos, args, kwargs, self.has_return, overlap, self.who)
 
     def run(
         self,

@@ -642,8 +642,11 @@ class Interpreter:
                 for made, value in zip(results, values, strict=True):
                     _copy_into(made, value)
 
+        # Where results can't be known before the kernel has run, all that is submitted runs now.
+        predicted = True
         if self.graph.deferred:
             known = self._predicted_results(function, args)
+            predicted = known is not None
             if known is None:
                 self.graph.finish()
             else:
@@ -651,7 +654,7 @@ class Interpreter:
         task = self.graph.submit(
             function.name, run, expr.span, arguments, deps, frame.manual, self._predicate(predicate, frame)
         )
-        if self.graph.deferred and not results and function.return_types:
+        if not predicted:
             self.graph.finish()
         if not results and task.done and predicate is not None:
             # The predicate was false: the task did nothing, its results are the outputs as they were.
@@ -708,14 +711,13 @@ class Interpreter:
         """Results of a deferred kernel: arguments that it returns, fresh storage for others; None if unknown."""
         from ..analysis.lineage import return_lineage, returns_views
 
-        if not function.return_types:
-            return []
         lineage = return_lineage(function)
-        if lineage is None or len(lineage) != len(function.return_types) or returns_views(function):
+        if lineage is None or returns_views(function):
             return None
         env = self.bind_prefix(function, args)
         results = []
-        for source, kind in zip(lineage, function.return_types, strict=True):
+        for i, source in enumerate(lineage):
+            kind = function.return_types[i] if i < len(function.return_types) else None
             if source is not None:
                 results.append(args[source])
             elif isinstance(kind, TensorType):

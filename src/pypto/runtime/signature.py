@@ -8,6 +8,7 @@ from ..ir.dtype import DataType
 from ..ir.enums import FunctionType, Level, ParamDirection, level_to_linqu_level
 from ..ir.expr import Call, ConstInt, GlobalVar, Submit
 from ..ir.program import Function, Program
+from ..ir.stmt import ReturnStmt
 from ..ir.tree import walk
 from ..ir.type import ScalarType, TensorType
 
@@ -99,10 +100,25 @@ def _called(program: Program) -> set[str]:
     }
 
 
+def returns_something(function: Function) -> bool:
+    """Whether a function gives results, declared or not."""
+    if function.return_types:
+        return True
+    return any(isinstance(node, ReturnStmt) and len(node.value) > 0 for node in walk(function.body))
+
+
 def is_distributed(program: Program) -> bool:
     """Whether a function of the program runs above the chip."""
     host = level_to_linqu_level(Level.HOST)
     return any(f.level is not None and level_to_linqu_level(f.level) >= host for f in program.functions.values())
 
 
-__all__ = ["ParamInfo", "entry_function", "extract_param_infos", "is_distributed", "orchestrations", "param_infos"]
+__all__ = [
+    "ParamInfo",
+    "entry_function",
+    "extract_param_infos",
+    "is_distributed",
+    "orchestrations",
+    "param_infos",
+    "returns_something",
+]
