@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 from typing import Any
 
 import pytest
@@ -115,7 +116,9 @@ def check_error(text: str, cls: type, phrase: str, line: str | None = None) -> P
 def round_trip(node: Any) -> None:
     """parse(print(node)) is structurally equal and prints the same; under another module alias as well."""
     text = node.as_python(format=False)
-    again = parse(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # printed IR never warns
+        again = parse(text)
     ir.assert_structural_equal(node, again, enable_auto_mapping=True)
     assert again.as_python(format=False) == text
     other = node.as_python(prefix="lang", format=False)

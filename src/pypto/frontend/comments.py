@@ -152,7 +152,8 @@ class CommentQueue:
             self._next += 1
         if dropped:
             shown = ", ".join(f"line {line + source.line_offset}: {text!r}" for line, text in dropped[:3])
-            warnings.warn(f"Dropped {len(dropped)} tail-of-block comment(s): {shown}", UserWarning, stacklevel=2)
+            message = f"Dropped {len(dropped)} tail-of-block comment(s): {shown}"
+            warnings.warn_explicit(message, UserWarning, source.filename, dropped[0][0] + source.line_offset)
 
 
 def _header_end(stmt: ast.stmt, body: list[ast.stmt], lines: list[str]) -> int:
