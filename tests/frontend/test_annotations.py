@@ -157,7 +157,10 @@ def test_bad_results(returns: str, phrase: str) -> None:
         ("'pl.Tensor[W, pl.FP32]'", "element 1 must be int or pl.dynamic(), got str"),
         ("'pl.Tensor[[F], pl.FP32]'", "must be integer-typed"),
         ("'pl.Tensor[[[4]], pl.FP32]'", "must be int or pl.dynamic(), got list"),
-        ("'pl.Tensor[[{1: 2}[zz]], pl.FP32]'", "Shape dimension must be int literal, variable, or evaluable expression"),
+        (
+            "'pl.Tensor[[{1: 2}[zz]], pl.FP32]'",
+            "Shape dimension must be int literal, variable, or evaluable expression",
+        ),
     ],
 )
 def test_bad_forms(annotation: str, phrase: str) -> None:
@@ -168,7 +171,9 @@ def test_bad_forms(annotation: str, phrase: str) -> None:
 def test_dn_layouts_are_refused_in_the_words_of_the_source() -> None:
     for spelling in ("pl.DN", "pl.TensorLayout.DN", "DN", "BAD"):
         error = check_error(
-            signature(f"'pl.Tensor[[4, 8], pl.FP32, {spelling}]'"), ParserTypeError, "pl.Tensor[..., pl.DN] is not supported"
+            signature(f"'pl.Tensor[[4, 8], pl.FP32, {spelling}]'"),
+            ParserTypeError,
+            "pl.Tensor[..., pl.DN] is not supported",
         )
         assert spelling in str(error)
         assert error.hint is not None
@@ -294,7 +299,9 @@ def test_a_scalar_parameter_is_the_symbol_of_its_name() -> None:
     round_trip(f)
 
 
-@pytest.mark.parametrize("used", ["[M, 4]", "[M + 1, 4]", "[8, 4], pl.FP32, pl.TensorView(layout=pl.ND, valid_shape=[M, 4])"])
+@pytest.mark.parametrize(
+    "used", ["[M, 4]", "[M + 1, 4]", "[8, 4], pl.FP32, pl.TensorView(layout=pl.ND, valid_shape=[M, 4])"]
+)
 def test_a_scalar_parameter_behind_its_symbol_is_refused(used: str) -> None:
     tail = "" if "FP32" in used else ", pl.FP32"
     text = HEAD + SETUP + f"@pl.function\ndef f(x: pl.Tensor[{used}{tail}], M: pl.Scalar[pl.INDEX]):\n    return\n"
@@ -309,7 +316,9 @@ def test_only_index_scalars_are_symbols() -> None:
 
 
 def test_names_that_no_one_declared_are_symbols_in_text() -> None:
-    node = parse(HEAD + "@pl.function\ndef f(x: pl.Tensor[[q, q * 2], pl.FP32]) -> pl.Tensor[[q], pl.FP32]:\n    pass\n")
+    node = parse(
+        HEAD + "@pl.function\ndef f(x: pl.Tensor[[q, q * 2], pl.FP32]) -> pl.Tensor[[q], pl.FP32]:\n    pass\n"
+    )
     q = node.params[0].type.shape[0]
     assert node.params[0].type.shape[1].left is q and node.return_types[0].shape[0] is q
     round_trip(node)
@@ -427,8 +436,11 @@ def test_bad_views(view: str, phrase: str) -> None:
 
 
 def test_annotations_of_a_module_without_postponed_evaluation(tmp_path: Path) -> None:
-    text = HEAD + SETUP + textwrap.dedent(
-        """
+    text = (
+        HEAD
+        + SETUP
+        + textwrap.dedent(
+            """
         @pl.function(type=pl.FunctionType.InCore)
         def f(
             a: pl.Tensor[[M, 2 * R], pl.FP32, pl.TensorView(valid_shape=[M, K], stride=[M, 1], layout=pl.TensorLayout.ND)],
@@ -446,6 +458,7 @@ def test_annotations_of_a_module_without_postponed_evaluation(tmp_path: Path) ->
         def g(n: pl.Scalar[pl.INDEX]) -> pl.Tuple[pl.Tensor[[M, 4], pl.FP32], pl.TaskId]:
             pass
         """
+        )
     )
     now = load_file(tmp_path, text, "now.py")
     later = load_file(tmp_path, "from __future__ import annotations\n" + text, "later.py")
@@ -509,7 +522,10 @@ def test_an_unknown_type_takes_the_annotation() -> None:
     ("statement", "phrase"),
     [
         ("y: pl.Scalar[pl.FP32] = x", "Type annotation for 'y' is Scalar but expression has type Tensor"),
-        ("y: pl.Tile[[64, 128], pl.FP32] = pl.exp(x)", "Type annotation for 'y' is Tile but expression has type Tensor"),
+        (
+            "y: pl.Tile[[64, 128], pl.FP32] = pl.exp(x)",
+            "Type annotation for 'y' is Tile but expression has type Tensor",
+        ),
         ("y: pl.Tensor[[64, 128], pl.BF16] = pl.exp(x)", "has dtype bfloat16 but expression has dtype fp32"),
         ("y: pl.Scalar[pl.FP16] = g", "has dtype fp16 but expression has dtype fp32"),
         ("y: pl.Scalar[pl.FP32] = 0", "has dtype fp32 but expression has dtype index"),
@@ -620,7 +636,7 @@ def test_local_annotation_errors_have_a_place(tmp_path: Path) -> None:
 def test_pointers_of_allocations() -> None:
     text = kernel(
         "buf: pl.Ptr = pl.tile.alloc(pl.Mem.Vec, 32768)\n"
-        't: pl.Tile[[64, 128], pl.FP32, pl.MemRef(buf, 0, 32768), pl.Mem.Vec] = pl.load(x, [0, 0], [64, 128])\nreturn'
+        "t: pl.Tile[[64, 128], pl.FP32, pl.MemRef(buf, 0, 32768), pl.Mem.Vec] = pl.load(x, [0, 0], [64, 128])\nreturn"
     )
     node = parse(text)
     alloc, load = node.body.stmts[:2]

@@ -31,7 +31,10 @@ def comments(text: str) -> list[list[str]]:
 
 
 def test_lines_above_and_trailing() -> None:
-    assert comments("# one\n#two\n#   three\na = n  # four\n# five\nreturn a") == [["one", "two", "  three", "four"], ["five"]]
+    assert comments("# one\n#two\n#   three\na = n  # four\n# five\nreturn a") == [
+        ["one", "two", "  three", "four"],
+        ["five"],
+    ]
 
 
 def test_only_one_hash_and_one_space_are_stripped() -> None:
@@ -70,7 +73,10 @@ def test_an_outer_comment_above_a_nested_block_is_not_inside() -> None:
     assert list(branch.then_body.leading_comments) == ["of a"]
 
 
-@pytest.mark.parametrize("form", ["# why\nelse:\n    a = 2\nreturn", "else:  # why\n    a = 2\nreturn", "else:\n    # why\n    a = 2\nreturn"])
+@pytest.mark.parametrize(
+    "form",
+    ["# why\nelse:\n    a = 2\nreturn", "else:  # why\n    a = 2\nreturn", "else:\n    # why\n    a = 2\nreturn"],
+)
 def test_comments_around_else_go_to_its_first_statement(form: str) -> None:
     branch, _ = body("if n > 1:\n    a = 1\n" + form)
     assert list(branch.else_body.leading_comments) == ["why"]

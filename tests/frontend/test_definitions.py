@@ -135,7 +135,9 @@ def test_any_prefix_marks_a_method(tmp_path: Path) -> None:
 
 def test_duplicate_methods_are_refused() -> None:
     method = "    @pl.function\n    def f(self):\n        return\n"
-    check_error(HEAD + "@pl.program\nclass P:\n" + method + method, ParserSyntaxError, "Duplicate function name", "def f")
+    check_error(
+        HEAD + "@pl.program\nclass P:\n" + method + method, ParserSyntaxError, "Duplicate function name", "def f"
+    )
 
 
 def test_self_without_annotation_is_skipped_on_a_function_too() -> None:
@@ -144,7 +146,9 @@ def test_self_without_annotation_is_skipped_on_a_function_too() -> None:
 
 
 def test_an_annotated_self_is_removed_from_a_method() -> None:
-    node = parse(HEAD + "@pl.program\nclass P:\n    @pl.function\n    def f(self: pl.Scalar[pl.INDEX]):\n        return\n")
+    node = parse(
+        HEAD + "@pl.program\nclass P:\n    @pl.function\n    def f(self: pl.Scalar[pl.INDEX]):\n        return\n"
+    )
     assert len(node.get_function("f").params) == 0
 
 
@@ -385,7 +389,9 @@ def test_func_attr_repeats_a_decorator_attribute() -> None:
 
 @pytest.mark.parametrize("value", ["[1, 2]", "[1]"])
 def test_int_lists_are_only_for_their_key(value: str) -> None:
-    check_error(kernel(f'pl.func_attr({{"a": {value}}})\nreturn'), ParserSyntaxError, "Unsupported list element type for key: a")
+    check_error(
+        kernel(f'pl.func_attr({{"a": {value}}})\nreturn'), ParserSyntaxError, "Unsupported list element type for key: a"
+    )
 
 
 # --- external kernels --------------------------------------------------------------------------------------------------
@@ -791,7 +797,7 @@ def test_programs_of_one_name_in_two_branches(tmp_path: Path) -> None:
 
 # --- spans -------------------------------------------------------------------------------------------------------------
 
-INDENTED = '''{head}
+INDENTED = """{head}
 # a file with lines in front and text of several bytes a character: größe
 
 class Holder:
@@ -819,7 +825,7 @@ class Holder:
 
 
 P = Holder().build()
-'''
+"""
 
 
 def test_spans_in_an_indented_file_with_wide_characters(tmp_path: Path) -> None:

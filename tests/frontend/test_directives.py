@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-import pypto.language as pl
 from pypto import ir
 from pypto.diag.parser_errors import (
     InvalidOperationError,
@@ -72,7 +71,8 @@ def test_formats_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "condition", ["True", "ROWS == 6", "ROWS > 2 and 3 < 4", "len(DIMS) == 2", "cfg.rows % 4 == 0", "1", "ROWS < 7, 'fine'"]
+    "condition",
+    ["True", "ROWS == 6", "ROWS > 2 and 3 < 4", "len(DIMS) == 2", "cfg.rows % 4 == 0", "1", "ROWS < 7, 'fine'"],
 )
 def test_static_assertions_that_hold(condition: str) -> None:
     text = opaque(f"pl.static_assert({condition})\nreturn").replace(
@@ -91,7 +91,9 @@ def test_static_assertions_that_fail() -> None:
 
 @pytest.mark.parametrize("condition", ["n > 1", "m == 3"])
 def test_static_assertions_need_a_constant(condition: str) -> None:
-    check_error(opaque(f"pl.static_assert({condition})\nreturn"), ParserError, "must be compile-time evaluable", "static")
+    check_error(
+        opaque(f"pl.static_assert({condition})\nreturn"), ParserError, "must be compile-time evaluable", "static"
+    )
 
 
 def test_static_assertions_over_dsl_constants() -> None:
@@ -119,7 +121,9 @@ def test_dump_tags_stick_to_later_calls() -> None:
     )
     main = node.get_function("main")
     x = main.params[0]
-    calls = [s.value for s in main.body.stmts if isinstance(s, ir.AssignStmt) and isinstance(s.value, (ir.Call, ir.Submit))]
+    calls = [
+        s.value for s in main.body.stmts if isinstance(s, ir.AssignStmt) and isinstance(s.value, (ir.Call, ir.Submit))
+    ]
     calls = [c for c in calls if isinstance(c, ir.Submit) or isinstance(c.op, ir.GlobalVar)]
     tagged = [list(c.attrs.get("dump_vars", ())) for c in calls]
     assert [len(t) for t in tagged] == [0, 1, 1, 0, 1]
@@ -165,12 +169,24 @@ def test_window_buffers_are_named_after_their_variable(call: str) -> None:
     ("body", "cls", "phrase"),
     [
         ("a = pld.alloc_window_buffer(4096, name='b')", ParserSyntaxError, "'name' kwarg cannot be passed explicitly"),
-        ("a = pld.alloc_window_buffer(64)\na = pld.alloc_window_buffer(64)", ParserSyntaxError, "is already declared in this program"),
+        (
+            "a = pld.alloc_window_buffer(64)\na = pld.alloc_window_buffer(64)",
+            ParserSyntaxError,
+            "is already declared in this program",
+        ),
         ("a, b = pld.alloc_window_buffer(64)", ParserSyntaxError, "must be assigned to a single variable name"),
         ("pld.alloc_window_buffer(64)", ParserSyntaxError, "must appear as the RHS of a simple assignment"),
-        ("a = pld.window(pld.alloc_window_buffer(64), [4], dtype=pl.FP32)", ParserSyntaxError, "must appear as the RHS of a simple assignment"),
+        (
+            "a = pld.window(pld.alloc_window_buffer(64), [4], dtype=pl.FP32)",
+            ParserSyntaxError,
+            "must appear as the RHS of a simple assignment",
+        ),
         ("a = pld.frobnicate(x)", InvalidOperationError, "Unknown distributed operation 'pld.frobnicate'"),
-        ("a = pld.tensor.frobnicate(x)", InvalidOperationError, "Unknown distributed operation 'pld.tensor.frobnicate'"),
+        (
+            "a = pld.tensor.frobnicate(x)",
+            InvalidOperationError,
+            "Unknown distributed operation 'pld.tensor.frobnicate'",
+        ),
         ("a = pld.thing.put(x)", InvalidOperationError, "Unknown distributed category"),
     ],
 )
@@ -181,7 +197,12 @@ def test_refused_distributed_forms(body: str, cls: type, phrase: str) -> None:
 @pytest.mark.parametrize("options", ["type=pl.FunctionType.Orchestration", "", "level=pl.Level.CHIP"])
 @pytest.mark.parametrize("call", ["pld.alloc_window_buffer(64)", "pld.world_size()", "pld.system.world_size()"])
 def test_host_only_calls(options: str, call: str) -> None:
-    check_error(host(f"a = {call}\nreturn", options), ParserSyntaxError, "can only be called in HOST orchestration context", "a = ")
+    check_error(
+        host(f"a = {call}\nreturn", options),
+        ParserSyntaxError,
+        "can only be called in HOST orchestration context",
+        "a = ",
+    )
 
 
 def test_world_size_in_a_host_function() -> None:
@@ -203,5 +224,8 @@ def test_the_device_of_a_call_is_any_expression() -> None:
     assert isinstance(call.expr.attrs["device"], ir.Add)
     round_trip(node)
     check_error(
-        program("y = self.k(x, 1.0, y, device=1)\nreturn"), ParserTypeError, "does not accept keyword argument 'device'", "device"
+        program("y = self.k(x, 1.0, y, device=1)\nreturn"),
+        ParserTypeError,
+        "does not accept keyword argument 'device'",
+        "device",
     )

@@ -70,8 +70,10 @@ class Generator:
         elif pick == 5:
             one, two = self.random.sample(NAMES, 2)
             self.lines.append(f"{pad}{one}, {two} = {self.expression(1)}, {self.expression(1)}")
-        elif pick < 9:
+        elif pick < 8:
             self.branch(pad, indent, depth, in_loop)
+        elif pick == 8 and indent < 12:
+            self.results(pad, indent, depth)
         elif pick == 9 and in_loop:
             self.lines.append(f"{pad}if {self.condition()}:\n{pad}    {self.random.choice(('break', 'continue'))}")
         elif pick == 10:
@@ -88,6 +90,41 @@ class Generator:
             if self.random.random() < 0.5:
                 self.lines.append(f"{pad}    {self.random.choice(NAMES)} = i{self.loops} + {self.random.choice(NAMES)}")
             self.block(indent + 1, depth - 1, True)
+
+    def results(self, pad: str, indent: int, depth: int) -> None:
+        """A branch, a loop or a while loop whose results are yielded; ``#py`` lines are Python's, ``#pl`` lines the DSL's."""
+        self.loops += 1
+        k = self.loops
+        pick, add = self.random.randrange(3), self.lines.append
+        values = f"{self.expression()}, {self.expression()}"
+        if pick == 0:
+            for head in (f"if {self.condition()}:", "else:"):
+                add(f"{pad}{head}")
+                self.block(indent + 1, depth - 1, False)
+                add(f"{pad}    r{k}, s{k} = {values} #py")
+                add(f"{pad}    r{k}, s{k} = pl.yield_({values}) #pl")
+                values = f"{self.expression()}, {self.expression()}"
+        else:
+            first, second = self.expression(1), self.expression(1)
+            start = f"{first}, {second}"
+            add(f"{pad}p{k}, q{k} = {start} #py")
+            if pick == 1:
+                bound = self.random.choice(("n", "0", "3"))
+                add(f"{pad}for j{k} in range({bound}): #py")
+                add(f"{pad}for j{k}, (p{k}, q{k}) in pl.range({bound}, init_values=({start})): #pl")
+            else:
+                bound = self.random.randrange(4)
+                add(f"{pad}p{k} = min(p{k}, {bound}) #py")
+                add(f"{pad}while p{k} < {bound}: #py")
+                add(f"{pad}for (p{k}, q{k}) in pl.while_(init_values=(min({first}, {bound}), {second})): #pl")
+                add(f"{pad}    pl.cond(p{k} < {bound}) #pl")
+            self.block(indent + 1, depth - 1, False)
+            one = f"p{k} + 1" if pick == 2 else f"(q{k} - p{k}) % 97"
+            two = f"(q{k} + {self.expression(1)}) % 97"
+            add(f"{pad}    p{k}, q{k} = {one}, {two} #py")
+            add(f"{pad}    r{k}, s{k} = pl.yield_({one}, {two}) #pl")
+            add(f"{pad}r{k}, s{k} = p{k}, q{k} #py")
+        add(f"{pad}{self.random.choice(NAMES)} = r{k} - s{k}")
 
     def branch(self, pad: str, indent: int, depth: int, in_loop: bool) -> None:
         """Every branch gives the same new name a value; the code behind reads it."""
@@ -108,11 +145,19 @@ class Generator:
         return "\n".join(self.lines)
 
 
+def version(body: str, language: str) -> str:
+    """The lines of a generated body that are for ``py`` or for ``pl``."""
+    other = " #py" if language == "pl" else " #pl"
+    lines = [line.removesuffix(f" #{language}") for line in body.split("\n") if not line.endswith(other)]
+    return "\n".join(lines)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_generated_programs(seed: int) -> None:
     body = Generator(seed).program()
     names: dict[str, Any] = {"range_": range}
-    exec(f"{HELPERS}\ndef f(n):\n{textwrap.indent(body, '    ')}", names)
+    exec(f"{HELPERS}\ndef f(n):\n{textwrap.indent(version(body, 'py'), '    ')}", names)
+    body = version(body, "pl")
     helpers = HELPERS.replace("def ", "@pl.inline\ndef ")
     text = (
         f"{HEAD}{helpers}@pl.program\nclass P:\n    @pl.function(type=pl.FunctionType.Orchestration)\n"

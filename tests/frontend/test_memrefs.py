@@ -32,7 +32,10 @@ def local_refs(*memrefs: str, before: str = "", params: str = X) -> list[Any]:
 
 def test_resolved_references() -> None:
     first, second, third, fourth = local_refs(
-        'pl.MemRef("buf", 0, 32768)', "pl.MemRef(buf, 64, 32768)", "pl.MemRef(other, n * 4, 0)", 'pl.MemRef("buf", 0, 32768)'
+        'pl.MemRef("buf", 0, 32768)',
+        "pl.MemRef(buf, 64, 32768)",
+        "pl.MemRef(other, n * 4, 0)",
+        'pl.MemRef("buf", 0, 32768)',
     )
     assert first.base_.name_hint == "buf" and isinstance(first.base_.type, ir.PtrType)
     assert second.base_ is first.base_ is fourth.base_ and third.base_ is not first.base_
@@ -68,7 +71,9 @@ def test_a_dsl_pointer_is_the_base() -> None:
 
 
 def test_legacy_forms() -> None:
-    first, second, third = local_refs("pl.MemRef(64, 32768, 3)", "pl.MemRef(pl.Mem.Vec, 128, 32768, 4)", "pl.MemRef(0, 32768, 3)")
+    first, second, third = local_refs(
+        "pl.MemRef(64, 32768, 3)", "pl.MemRef(pl.Mem.Vec, 128, 32768, 4)", "pl.MemRef(0, 32768, 3)"
+    )
     assert first.byte_offset_.value == 64 and first.size_ == 32768
     assert second.byte_offset_.value == 128
     assert third.base_ is first.base_ and second.base_ is not first.base_
@@ -139,7 +144,7 @@ def test_declarations_in_a_signature(tmp_path: Path) -> None:
     ],
 )
 def test_bad_references(memrefs: list[str], phrase: str) -> None:
-    before = 'one = pl.MemRef()\ntwo = one\nring = pl.MemRef(slots=2)\n'
+    before = "one = pl.MemRef()\ntwo = one\nring = pl.MemRef(slots=2)\n"
     body = "\n".join(f"t{i}: {tile(ref)} = {LOAD}" for i, ref in enumerate(memrefs))
     text = kernel(f"{body}\nreturn", X).replace("@pl.f", before + "@pl.f", 1)
     check_error(text, ParserTypeError, phrase, f"t{len(memrefs) - 1}: ")

@@ -35,7 +35,9 @@ NESTED = [1, (2, 2.5)]
 """
 
 
-def value(expression: str, params: str = "n: pl.Scalar[pl.INDEX], m: pl.Scalar[pl.INT32], g: pl.Scalar[pl.FP32]") -> Any:
+def value(
+    expression: str, params: str = "n: pl.Scalar[pl.INDEX], m: pl.Scalar[pl.INT32], g: pl.Scalar[pl.FP32]"
+) -> Any:
     text = opaque(f"a = {expression}\nreturn", params).replace("@pl.function", BEFORE + "@pl.function", 1)
     node = parse(text)
     round_trip(node)
@@ -188,7 +190,9 @@ def test_bad_constants(call: str, phrase: str) -> None:
 
 
 def test_undefined_names_suggest_a_spelling() -> None:
-    error = check_error(opaque("count = n\na = coumt + 1\nreturn"), UndefinedVariableError, "Undefined variable 'coumt'")
+    error = check_error(
+        opaque("count = n\na = coumt + 1\nreturn"), UndefinedVariableError, "Undefined variable 'coumt'"
+    )
     assert "count" in (error.hint or "")
 
 
@@ -226,7 +230,10 @@ def test_names_of_natural_constructs_leak(body: str) -> None:
 
 
 HIDDEN = [
-    ("for i, (a,) in pl.range(n, init_values=(n,)):\n    inner = a + 1\n    out = pl.yield_(inner)\nb = {}", "inner a i"),
+    (
+        "for i, (a,) in pl.range(n, init_values=(n,)):\n    inner = a + 1\n    out = pl.yield_(inner)\nb = {}",
+        "inner a i",
+    ),
     ("for i, (a,) in pl.range(n, init_values=(n,)):\n    inner = a + 1\nb = {}", "inner a i"),
     (
         "for (a,) in pl.while_(init_values=(n,)):\n    pl.cond(a < 9)\n    inner = a + 1\n    out = pl.yield_(inner)\nb = {}",
@@ -307,14 +314,20 @@ def test_an_inner_scope_assignment_makes_a_new_variable() -> None:
 
 def test_an_accumulating_loop_is_refused() -> None:
     error = check_error(
-        strict("a = n\nfor i in pl.range(3):\n    a = a + i\nreturn a"), SSAViolationError, "already defined", "a = a + i"
+        strict("a = n\nfor i in pl.range(3):\n    a = a + i\nreturn a"),
+        SSAViolationError,
+        "already defined",
+        "a = a + i",
     )
     assert "init_values" in (error.hint or "")
 
 
 def test_strict_subscript_writes() -> None:
     check_error(
-        strict("x[0:2, :] = x[2:4, :]\nreturn"), UnsupportedFeatureError, "only supported before SSA conversion", "x[0:2"
+        strict("x[0:2, :] = x[2:4, :]\nreturn"),
+        UnsupportedFeatureError,
+        "only supported before SSA conversion",
+        "x[0:2",
     )
 
 
@@ -334,7 +347,14 @@ def dims(body: str, kind: str = "Orchestration") -> Any:
 
 
 @pytest.mark.parametrize(
-    "call", ["pl.tensor.dim(x, 0)", "pl.tensor.dim(x, axis=0)", "pl.tensor.dim(x, AXIS)", "pl.tensor.dim(x, -2)", "pl.tensor.dim(y, 1)"]
+    "call",
+    [
+        "pl.tensor.dim(x, 0)",
+        "pl.tensor.dim(x, axis=0)",
+        "pl.tensor.dim(x, AXIS)",
+        "pl.tensor.dim(x, -2)",
+        "pl.tensor.dim(y, 1)",
+    ],
 )
 def test_a_dimension_of_a_parameter_is_its_symbol(call: str) -> None:
     node = dims(f"n = {call}\na = n + 1\nb: pl.Scalar[pl.INDEX] = {call}\nc = b * {call}\nreturn")

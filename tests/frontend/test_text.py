@@ -63,7 +63,11 @@ def test_undefined_names_are_one_symbol_each() -> None:
 def test_enum_keywords_are_checked_before_running(keyword: str, phrase: str, member: str, method: bool) -> None:
     head = f"    @pl.function({keyword})\n" if method else f"@pl.function({keyword})\n"
     text = HEAD + "raised = 1 / 1\n"
-    text += "@pl.program\nclass P:\n" + head + "    def f(self):\n        return\n" if method else head + "def f():\n    return\n"
+    text += (
+        "@pl.program\nclass P:\n" + head + "    def f(self):\n        return\n"
+        if method
+        else head + "def f():\n    return\n"
+    )
     with pytest.raises(ParserSyntaxError) as info:
         pl.parse(text)
     error = info.value
@@ -98,7 +102,13 @@ def test_source_maps() -> None:
     node = pl.parse(text, filename="generated.py", source_map={5: ("orig.py", 70, 8)})
     first, second, _ = node.body.stmts
     span = first.span
-    assert (span.filename, span.begin_line, span.begin_column, span.end_line, span.end_column) == ("orig.py", 70, 9, -1, -1)
+    assert (span.filename, span.begin_line, span.begin_column, span.end_line, span.end_column) == (
+        "orig.py",
+        70,
+        9,
+        -1,
+        -1,
+    )
     assert (second.span.filename, second.span.begin_line) == ("generated.py", 6)
 
 
@@ -129,7 +139,10 @@ def test_deprecated_forms(tmp_path: Path) -> None:
         assert isinstance(pl.parse_program(program("return")), ir.Program)
     with pytest.warns(DeprecationWarning):
         assert isinstance(pl.loads_program(str(path)), ir.Program)
-    with pytest.warns(DeprecationWarning), pytest.raises(ValueError, match="Expected @pl.program but found @pl.function"):
+    with (
+        pytest.warns(DeprecationWarning),
+        pytest.raises(ValueError, match="Expected @pl.program but found @pl.function"),
+    ):
         pl.parse_program(PLAIN)
 
 

@@ -66,7 +66,9 @@ def test_hint_for_scalar_operands() -> None:
 @pytest.mark.parametrize("method", [False, True])
 def test_scalar_typing_errors_are_wrapped_with_a_place(statement: str, phrase: str, method: bool) -> None:
     if method:
-        text = program(f"b = n\n{statement}\nreturn").replace("n: pl.Scalar[pl.INDEX],", "n: pl.Scalar[pl.INDEX], g: pl.Scalar[pl.FP32],")
+        text = program(f"b = n\n{statement}\nreturn").replace(
+            "n: pl.Scalar[pl.INDEX],", "n: pl.Scalar[pl.INDEX], g: pl.Scalar[pl.FP32],"
+        )
         name = "main"
     else:
         text, name = kernel(f"b = n\n{statement}\nreturn", X), "f"
@@ -121,7 +123,11 @@ def test_bugs_are_never_wrapped(tmp_path: Path, kind: type[BaseException], param
 
 @pytest.mark.parametrize(
     "body",
-    ["pl.static_assert(broken.rows == 1)\nreturn", "y = pl.reshape(x, [broken.rows, 2])\nreturn", "a = broken.rows + 1\nreturn"],
+    [
+        "pl.static_assert(broken.rows == 1)\nreturn",
+        "y = pl.reshape(x, [broken.rows, 2])\nreturn",
+        "a = broken.rows + 1\nreturn",
+    ],
 )
 @pytest.mark.parametrize("kind", [AssertionError, InternalError])
 def test_bugs_in_a_body_are_never_wrapped(tmp_path: Path, kind: type[BaseException], body: str) -> None:
@@ -137,7 +143,11 @@ def test_other_failures_of_closure_expressions_are_type_errors(tmp_path: Path) -
     for expression in ("cfg['b']", "cfg.rows + 1", "4 // 0", "len(3)"):
         text = head + f"@pl.function\ndef f(\n    x: pl.Tensor[[{expression}, 4], pl.FP32],\n):\n    return\n"
         file_error(
-            tmp_path, text, ParserTypeError, "Failed to evaluate expression", f"x: pl.Tensor[[{expression}, 4], pl.FP32],"
+            tmp_path,
+            text,
+            ParserTypeError,
+            "Failed to evaluate expression",
+            f"x: pl.Tensor[[{expression}, 4], pl.FP32],",
         )
 
 
@@ -147,13 +157,19 @@ def test_a_broken_string_annotation_is_a_type_error(tmp_path: Path) -> None:
 
 
 def test_errors_in_a_nested_method(tmp_path: Path) -> None:
-    text = "# lead\n\n\n" + HEAD + (
-        "def make():\n    class Outer:\n        @pl.program\n        class P:\n            K = 1\n\n"
-        "            @pl.function(type=pl.FunctionType.InCore)\n            def f(self, x: pl.Tensor[[4, 4], pl.FP32]):\n"
-        "                # a comment\n                y = pl.exp(x); z = pl.adn(y, 1.0)\n                return z\n"
-        "    return Outer\n\nmake()\n"
+    text = (
+        "# lead\n\n\n"
+        + HEAD
+        + (
+            "def make():\n    class Outer:\n        @pl.program\n        class P:\n            K = 1\n\n"
+            "            @pl.function(type=pl.FunctionType.InCore)\n            def f(self, x: pl.Tensor[[4, 4], pl.FP32]):\n"
+            "                # a comment\n                y = pl.exp(x); z = pl.adn(y, 1.0)\n                return z\n"
+            "    return Outer\n\nmake()\n"
+        )
     )
-    error = file_error(tmp_path, text, InvalidOperationError, "Unknown operation 'pl.adn'", "y = pl.exp(x); z = pl.adn(y, 1.0)")
+    error = file_error(
+        tmp_path, text, InvalidOperationError, "Unknown operation 'pl.adn'", "y = pl.exp(x); z = pl.adn(y, 1.0)"
+    )
     assert error.span is not None and error.span["column"] == 36
 
 

@@ -3,6 +3,7 @@
 import textwrap
 
 import numpy as np
+
 import pypto.language as pl
 from pypto import ir
 from pypto.ir.program import Program

@@ -5,9 +5,10 @@ import ctypes
 import ml_dtypes
 import numpy as np
 import pytest
+from run_support import F32, call, program, ramp
+
 from pypto import ir
 from pypto.runtime import DeviceTensor, RunConfig
-from run_support import F32, call, program, ramp
 
 
 def copier(dtype="FP32", shape="[4, 8]"):
@@ -71,8 +72,10 @@ def test_an_entry_that_returns_its_inout_gives_none():
 
 def test_the_result_is_what_the_program_returns():
     """Not simply all outputs: fewer, in another order, an InOut, and one of its own."""
-    params = ("x: pl.InOut[pl.Tensor[[4, 8], pl.FP32]], a: pl.Out[pl.Tensor[[4, 8], pl.FP32]], "
-              "b: pl.Out[pl.Tensor[[4, 8], pl.FP32]]")
+    params = (
+        "x: pl.InOut[pl.Tensor[[4, 8], pl.FP32]], a: pl.Out[pl.Tensor[[4, 8], pl.FP32]], "
+        "b: pl.Out[pl.Tensor[[4, 8], pl.FP32]]"
+    )
     body = "a = self.copy(x, a)\nb = self.scale(x, 2.0, b)\nx = self.bump(x, 1.0)\nt = pl.mul(b, 2.0)\nreturn {0}"
     x = ramp(4, 8)
     b, x_again, t = call(program(body.format("b, x, t"), params), x)
@@ -96,9 +99,18 @@ def test_outputs_of_dynamic_shape_must_be_passed():
 # --- arrays ------------------------------------------------------------------------------------------------------------
 
 TYPES = {
-    "FP32": np.float32, "FP16": np.float16, "BF16": ml_dtypes.bfloat16, "INT8": np.int8, "INT16": np.int16,
-    "INT32": np.int32, "INT64": np.int64, "UINT8": np.uint8, "UINT16": np.uint16, "UINT32": np.uint32,
-    "FP8E4M3FN": ml_dtypes.float8_e4m3fn, "FP8E5M2": ml_dtypes.float8_e5m2,
+    "FP32": np.float32,
+    "FP16": np.float16,
+    "BF16": ml_dtypes.bfloat16,
+    "INT8": np.int8,
+    "INT16": np.int16,
+    "INT32": np.int32,
+    "INT64": np.int64,
+    "UINT8": np.uint8,
+    "UINT16": np.uint16,
+    "UINT32": np.uint32,
+    "FP8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "FP8E5M2": ml_dtypes.float8_e5m2,
 }
 
 
@@ -137,13 +149,16 @@ def test_what_is_no_array(value):
 
 def test_dynamic_dimensions_agree():
     found = ir.compile(
-        program("y = self.k(x, y)", "x: pl.Tensor[[M, 8], pl.FP32], y: pl.InOut[pl.Tensor[[M, 8], pl.FP32]]",
-                """
+        program(
+            "y = self.k(x, y)",
+            "x: pl.Tensor[[M, 8], pl.FP32], y: pl.InOut[pl.Tensor[[M, 8], pl.FP32]]",
+            """
                 @pl.function(type=pl.FunctionType.InCore)
                 def k(self, a: pl.Tensor[[M, 8], pl.FP32], b: pl.InOut[pl.Tensor[[M, 8], pl.FP32]]
                       ) -> pl.Tensor[[M, 8], pl.FP32]:
                     return pl.store(pl.load(a, [0, 0], [2, 8]), [0, 0], b)
-                """),
+                """,
+        ),
         dump_passes=False,
     )
     with pytest.raises(ValueError, match=r"dynamic dimension 'M' is 4 in x \(dim 0\) but 5 in y \(dim 0\)"):
@@ -200,9 +215,14 @@ def test_dlpack():
 
 
 def test_one_array_for_two_parameters():
-    found = ir.compile(program("y = self.bump(y, 1.0)\nz = self.scale(x, 2.0, z)",
-                               "x: pl.Tensor[[4, 8], pl.FP32], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]], "
-                               "z: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]"), dump_passes=False)
+    found = ir.compile(
+        program(
+            "y = self.bump(y, 1.0)\nz = self.scale(x, 2.0, z)",
+            "x: pl.Tensor[[4, 8], pl.FP32], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]], "
+            "z: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]",
+        ),
+        dump_passes=False,
+    )
     for seed in range(8):  # the tasks are ordered by the memory that they share, also through two parameters
         x, z = ramp(4, 8), np.zeros((4, 8), F32)
         found(x, x, z, config=RunConfig(schedule="random", seed=seed))
@@ -232,9 +252,14 @@ def test_overlap():
 
 
 def test_overlap_orders_tasks():
-    found = ir.compile(program("y = self.bump(y, 1.0)\nz = self.copy(x, z)",
-                               "x: pl.Tensor[[4, 8], pl.FP32], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]], "
-                               "z: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]"), dump_passes=False)
+    found = ir.compile(
+        program(
+            "y = self.bump(y, 1.0)\nz = self.copy(x, z)",
+            "x: pl.Tensor[[4, 8], pl.FP32], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]], "
+            "z: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]",
+        ),
+        dump_passes=False,
+    )
     for seed in range(8):
         memory, z = ramp(6, 8), np.zeros((4, 8), F32)
         found(memory[:4], memory[2:], z, config=RunConfig(allow_overlap=True, schedule="random", seed=seed))
@@ -244,15 +269,17 @@ def test_overlap_orders_tasks():
 
 
 def test_inputs_may_overlap():
-    found = program("y = self.copy(x, y)\ny = self.k(x, w, y)",
-                    "x: pl.Tensor[[4, 8], pl.FP32], w: pl.Tensor[[4, 8], pl.FP32], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]",
-                    """
+    found = program(
+        "y = self.copy(x, y)\ny = self.k(x, w, y)",
+        "x: pl.Tensor[[4, 8], pl.FP32], w: pl.Tensor[[4, 8], pl.FP32], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]",
+        """
                     @pl.function(type=pl.FunctionType.InCore)
                     def k(self, a: pl.Tensor[[4, 8], pl.FP32], b: pl.Tensor[[4, 8], pl.FP32],
                           c: pl.Out[pl.Tensor[[4, 8], pl.FP32]]) -> pl.Tensor[[4, 8], pl.FP32]:
                         s = pl.add(pl.load(a, [0, 0], [4, 8]), pl.load(b, [0, 0], [4, 8]))
                         return pl.store(s, [0, 0], c)
-                    """)
+                    """,
+    )
     memory, y = ramp(6, 8), np.zeros((4, 8), F32)
     call(found, memory[:4], memory[2:], y)
     np.testing.assert_array_equal(y, memory[:4] + memory[2:])
@@ -263,7 +290,7 @@ def test_inputs_may_overlap():
 
 def scalar_program(dtype):
     return ir.compile(
-        program(f"pl.tensor.write(y, [0], k)", f"k: pl.Scalar[pl.{dtype}], y: pl.InOut[pl.Tensor[[1], pl.{dtype}]]"),
+        program("pl.tensor.write(y, [0], k)", f"k: pl.Scalar[pl.{dtype}], y: pl.InOut[pl.Tensor[[1], pl.{dtype}]]"),
         dump_passes=False,
     )
 

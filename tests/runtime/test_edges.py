@@ -173,8 +173,7 @@ def test_no_dep_arguments_of_the_source():
 
 
 PARAMS_XYZ = (
-    "x: pl.Tensor[[4, 8], pl.FP32], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]], "
-    "z: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]"
+    "x: pl.Tensor[[4, 8], pl.FP32], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]], z: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]"
 )
 
 

@@ -4,10 +4,11 @@ import re
 
 import numpy as np
 import pytest
+from run_support import F32, call, kernel, program, ramp
+
 from pypto.ops.values import ArrayValue
 from pypto.runtime.errors import ProgramError
 from pypto.runtime.interpreter import Interpreter
-from run_support import F32, call, kernel, program, ramp
 
 
 def arrays():
@@ -82,15 +83,15 @@ def test_undefined_values_that_are_overwritten_are_no_error():
 
 
 def test_undefined_values_that_are_returned():
-    found = program(
-        "tmp = pl.create_tensor([4, 8], dtype=pl.FP32)\nreturn tmp", "x: pl.Tensor[[4, 8], pl.FP32]"
-    )
+    found = program("tmp = pl.create_tensor([4, 8], dtype=pl.FP32)\nreturn tmp", "x: pl.Tensor[[4, 8], pl.FP32]")
     assert "returned value 0 holds undefined values" in str(fails(found, arrays()[0]))
 
 
 def test_an_unbound_name():
-    found = program("if n > 0:\n    row = n\ny = self.bump_row(y, row, 1.0)",
-                    "n: pl.Scalar[pl.INDEX], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]")
+    found = program(
+        "if n > 0:\n    row = n\ny = self.bump_row(y, row, 1.0)",
+        "n: pl.Scalar[pl.INDEX], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]",
+    )
     call(found, 1, arrays()[1])
     error = fails(found, 0, arrays()[1])
     assert "'row' is used before it has a value" in str(error)
@@ -106,8 +107,10 @@ def test_a_row_outside_of_the_tensor():
 
 def test_what_a_function_takes():
     """The interpreter checks every activation, also where no compiled program has checked the caller's arrays."""
-    found = kernel("o = pl.store(pl.load(x, [0, 0], [2, 8]), [0, 0], o)",
-                   "x: pl.Tensor[[M, 8], pl.FP32], o: pl.InOut[pl.Tensor[[M, 8], pl.FP32]]")
+    found = kernel(
+        "o = pl.store(pl.load(x, [0, 0], [2, 8]), [0, 0], o)",
+        "x: pl.Tensor[[M, 8], pl.FP32], o: pl.InOut[pl.Tensor[[M, 8], pl.FP32]]",
+    )
     function = found.get_function("f")
 
     def run(*arrays):
@@ -126,20 +129,26 @@ def test_what_a_function_takes():
 
 
 def test_a_loop_step_of_zero():
-    found = program("for i in pl.range(0, 4, n):\n    y = self.bump(y, 1.0)",
-                    "n: pl.Scalar[pl.INDEX], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]")
+    found = program(
+        "for i in pl.range(0, 4, n):\n    y = self.bump(y, 1.0)",
+        "n: pl.Scalar[pl.INDEX], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]",
+    )
     assert "step of a loop is zero" in str(fails(found, 0, arrays()[1]))
 
 
 def test_no_blocks():
-    found = program("y, _ = pl.spmd_submit(self.bump, y, 1.0, core_num=n)",
-                    "n: pl.Scalar[pl.INDEX], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]")
+    found = program(
+        "y, _ = pl.spmd_submit(self.bump, y, 1.0, core_num=n)",
+        "n: pl.Scalar[pl.INDEX], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]",
+    )
     assert "core_num must be positive" in str(fails(found, 0, arrays()[1]))
 
 
 def test_strided_outputs_are_untouched_by_a_failed_run_and_the_next_run_works():
-    found = program("y = self.copy(x, y)\ny = self.bump_row(y, n, 1.0)",
-                    "n: pl.Scalar[pl.INDEX], x: pl.Tensor[[4, 8], pl.FP32], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]")
+    found = program(
+        "y = self.copy(x, y)\ny = self.bump_row(y, n, 1.0)",
+        "n: pl.Scalar[pl.INDEX], x: pl.Tensor[[4, 8], pl.FP32], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]",
+    )
     x = ramp(4, 8)
     y = np.zeros((4, 16), F32)[:, ::2]
     fails(found, 9, x, y)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from pypto.ir.span import Span
 from pypto.ops.values import ArrayValue, Buffer
 from pypto.runtime.graph import INVALID_TASK, Tag, TaskGraph

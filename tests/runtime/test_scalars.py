@@ -6,15 +6,25 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from run_support import call, program
+
 from pypto import ir
 from pypto.ir import expr as x
 from pypto.ir.dtype import DataType as D
 from pypto.runtime.errors import ProgramError
 from pypto.runtime.scalars import BINARY, cast, normalize, round_float, wrap
-from run_support import call, program
 
-INTEGERS = {D.INT8: np.int8, D.INT16: np.int16, D.INT32: np.int32, D.INT64: np.int64, D.UINT8: np.uint8,
-            D.UINT16: np.uint16, D.UINT32: np.uint32, D.UINT64: np.uint64, D.INDEX: np.int64}
+INTEGERS = {
+    D.INT8: np.int8,
+    D.INT16: np.int16,
+    D.INT32: np.int32,
+    D.INT64: np.int64,
+    D.UINT8: np.uint8,
+    D.UINT16: np.uint16,
+    D.UINT32: np.uint32,
+    D.UINT64: np.uint64,
+    D.INDEX: np.int64,
+}
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)

@@ -16,8 +16,8 @@ _CACHE: WeakKeyDictionary[Function, tuple[list[int | None] | None, bool]] = Weak
 def return_lineage(function: Function) -> list[int | None] | None:
     """For each returned value the index of the parameter whose buffer it is, or None for a value of its own.
 
-    Empty for a function that returns nothing. The whole answer is None when a value may be one parameter or another, or when returns differ. A fact about an
-    immutable function: computed once.
+    Empty for a function that returns nothing. The whole answer is None when a value may be one parameter or another, or
+    when returns differ. A fact about an immutable function: computed once.
     """
     return _facts(function)[0]
 

@@ -170,6 +170,7 @@ class TransitiveComparisonAnalyzer:
         """What the facts say about ``lhs`` and ``rhs``; without propagation only facts about just these two count."""
         if not (is_integer(lhs) and is_integer(rhs)):
             return CompareResult.kUnknown
+        self._intern.trim()
         (a, p), (b, q) = self._key(lhs), self._key(rhs)
         wanted = q - p  # lhs OP rhs is a - b OP wanted
         if a == b:

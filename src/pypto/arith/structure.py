@@ -80,10 +80,14 @@ class Memo(dict[Any, Any]):
     def __init__(self) -> None:
         self._limit = MEMO_LIMIT
 
-    def fill(self, root: Any, visit: Callable[[Any], None], children: Callable[[Any], Any] = operands) -> Any:
-        """The entry of ``root``, which ``visit`` makes with those of all nodes below."""
+    def trim(self) -> None:
+        """Empty the memo if it has grown large."""
         if len(self) > self._limit:
             self.clear()
+
+    def fill(self, root: Any, visit: Callable[[Any], None], children: Callable[[Any], Any] = operands) -> Any:
+        """The entry of ``root``, which ``visit`` makes with those of all nodes below."""
+        self.trim()
         before = len(self)
         post_order(root, self, visit, children)
         self._limit = max(self._limit, 2 * (len(self) - before))
@@ -105,8 +109,14 @@ class Interner:
 
     def __call__(self, e: Any) -> int:
         found = self._numbers.get(e)
-        # Numbers are never given twice: a forgotten expression gets its old number again.
-        return self._numbers.fill(e, self._visit) if found is None else found  # type: ignore[no-any-return]
+        if found is None:
+            post_order(e, self._numbers, self._visit)
+            found = self._numbers[e]
+        return found  # type: ignore[no-any-return]
+
+    def trim(self) -> None:
+        """Forget expressions if there are many; they get their old numbers again."""
+        self._numbers.trim()
 
     def equal(self, a: Any, b: Any) -> bool:
         """Structural equality."""

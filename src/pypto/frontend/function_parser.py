@@ -328,7 +328,9 @@ class FunctionParser(Scopes):
                     raise
                 except (TypeError, ValueError, RuntimeError, IndexError, KeyError) as error:
                     if isinstance(error, RecursionError):
-                        self.fail("the statement is nested too deeply", node, "Name its inner parts in statements before")
+                        self.fail(
+                            "the statement is nested too deeply", node, "Name its inner parts in statements before"
+                        )
                     self.errors.append(self._wrapped(error, node))
                     self._poison(node)
             if statements:

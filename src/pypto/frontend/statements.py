@@ -113,13 +113,13 @@ class Statements(Tasks):
             self._assign_pointer(name, value, node)
             return
         annotated = self.local_annotation(node.annotation)
-        kind = None
+        stated: Type | None = None
         if annotated is not None:
-            value, kind = self._annotated(name, annotated, value, node)
-        if kind is None and self._is_alias_of_symbol(name, node.value, value):
+            value, stated = self._annotated(name, annotated, value, node)
+        if stated is None and self._is_alias_of_symbol(name, node.value, value):
             self.scopes.bind(name, value)
             return
-        var = self.assign(name, value, self.span(node), node.target, kind)
+        var = self.assign(name, value, self.span(node), node.target, stated)
         self.note_buffer(var, node.value)
 
     def _assign_pointer(self, name: str, value: Expr, node: ast.AnnAssign) -> None:
@@ -443,6 +443,9 @@ class Statements(Tasks):
 
     inline_frames: list[tuple[str, Any]]
     declared_results: list[Type]
+
+    def stored_in_branches(self) -> frozenset[str]:
+        raise NotImplementedError
 
     def is_yield(self, node: ast.expr) -> bool:
         raise NotImplementedError

@@ -28,9 +28,7 @@ class ViewAnnotations(ParserBase):
                 return self._tensor_view_call(node)
         if type(node) is ast.Name and node.id in TensorLayout.__members__:
             return self._bare_layout(TensorLayout[node.id], node)
-        value = (
-            self.evaluate(node) if dotted(node) is None else self.closure.attribute_chain(dotted(node) or ())
-        )
+        value = self.evaluate(node) if dotted(node) is None else self.closure.attribute_chain(dotted(node) or ())
         if isinstance(value, TensorView):
             return value
         layout = value if isinstance(value, TensorLayout) else self._layout_member(node)

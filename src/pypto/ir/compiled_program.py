@@ -351,7 +351,7 @@ class CompiledProgram(_RuntimeFacade):
 
     def validate_ir(self, tensors: Any, expected: Any, *, rtol: float = 5e-2, atol: float = 5e-2) -> Any:
         """Run each dump of ``passes_dump`` on ``tensors`` and compare with ``expected`` (both by parameter name)."""
-        from ..runtime.validate import validate_pass_dumps
+        from ..tools.validate_dumps import validate_pass_dumps
 
         return validate_pass_dumps(self.output_dir / "passes_dump", tensors, expected, rtol=rtol, atol=atol)
 

@@ -50,7 +50,7 @@ class Debugger:
         self._stepping = False
         self._clock = 0
         self._assigned: dict[Var, int] = {}  # when each variable was assigned last
-        # The frames that run, outermost first, with the line that each is at and the statements of it that were reached.
+        # The frames that run, outermost first: the line that each is at, and the statements of it that were reached.
         self._frames: list[tuple[Frame, tuple[str, int] | None, set[st.Stmt]]] = []
         # The lanes of a split region run in threads of their own.
         self._lock = threading.RLock()
@@ -207,7 +207,7 @@ _UNDEFINED = _Undefined()
 
 
 def describe(value: Any, whole: bool = False) -> str:
-    """A value for a reader: shape, element type, valid region, elements. ``whole``: more elements, on lines of their own."""
+    """A value for a reader: shape, element type, valid region, elements; more of these with ``whole``."""
     if isinstance(value, ArrayValue):
         return _describe_array(value, whole)
     if isinstance(value, Task):

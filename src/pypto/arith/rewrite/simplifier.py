@@ -155,6 +155,7 @@ class RewriteSimplifier:
         self._turned.clear()
 
     def _refresh(self) -> None:
+        self._intern.trim()
         if self._knowledge is not None and self._seen_version != self._knowledge.version():
             self._seen_version = self._knowledge.version()
             self._forget()
