@@ -100,11 +100,13 @@ X, Y, Z = var("x"), var("y"), var("z")
 N, M = var("n", DataType.INDEX), var("m", DataType.INDEX)
 B = var("b", DataType.INT8)
 U = var("u", DataType.UINT8)
-VARIABLES = (X, Y, Z, N, M)
+VARIABLES = (X, Y, Z, N, M, B, U)
+_RANGES = {N: (0, 12), M: (0, 12), B: (-128, 127), U: (0, 255)}
 
 _NUMBERS = st.integers(-9, 9).map(const)
 _DIVISORS = st.sampled_from([-8, -4, -3, -2, 2, 3, 4, 5, 8]).map(const)
-_LEAVES = st.one_of(st.sampled_from(VARIABLES), _NUMBERS)
+_WIDE = [v if v.type.dtype.get_bit() == 64 else s.cast(v, DataType.INT64) for v in VARIABLES]
+_LEAVES = st.one_of(st.sampled_from(_WIDE), _NUMBERS)
 _CASTS = st.sampled_from([DataType.INT8, DataType.UINT8, DataType.INT32, DataType.INDEX])
 
 
@@ -142,6 +144,4 @@ conditions = st.recursive(
     lambda inner: st.one_of(st.builds(s.and_, inner, inner), st.builds(s.or_, inner, inner), st.builds(s.not_, inner)),
     max_leaves=4,
 )
-assignments = st.fixed_dictionaries(
-    {v: st.integers(0, 12) if v in (N, M) else st.integers(-12, 12) for v in VARIABLES}
-)
+assignments = st.fixed_dictionaries({v: st.integers(*_RANGES.get(v, (-12, 12))) for v in VARIABLES})

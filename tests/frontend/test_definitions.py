@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import subprocess
 import sys
 import textwrap
@@ -297,6 +298,32 @@ def test_attributes_of_a_method_may_be_any_expression() -> None:
                 return
 
     assert dict(P.get_function("f").attrs) == {"depth": 4, "split": 2}
+
+
+FOREIGN = "def function(**keywords):\n    return lambda f: f\n"
+
+
+def foreign(keywords: str) -> str:
+    """A program whose decorator is not ours: no evaluated snapshot of the attributes exists."""
+    return f"{HEAD}{FOREIGN}@pl.program\nclass P:\n    @function({keywords})\n    def f(self):\n        return\n"
+
+
+def test_attributes_without_a_snapshot_are_read_as_literals() -> None:
+    node = parse(foreign("attrs={'a': 1, 'b': 'text'}")).get_function("f")
+    assert dict(node.attrs) == {"a": 1, "b": "text"}
+
+
+@pytest.mark.parametrize(
+    ("keywords", "phrase"),
+    [
+        ("attrs={**{}}", "Unsupported `**` unpacking"),
+        ("attrs={1: 2}", "Attrs dict key must be a string literal"),
+        ("attrs={'a': len('b')}", "Unsupported value for @pl.function attr"),
+        ("attrs=[]", "must be a dict"),
+    ],
+)
+def test_bad_attributes_without_a_snapshot(keywords: str, phrase: str) -> None:
+    check_error(foreign(keywords), ParserSyntaxError, phrase, "@function")
 
 
 # --- signature rules ---------------------------------------------------------------------------------------------------
@@ -761,6 +788,19 @@ def test_code_without_source_is_refused() -> None:
         exec(text, {"__name__": "made_up"})
 
 
+@pytest.mark.parametrize("mtime", [None, 0.0])
+def test_code_whose_lines_are_in_the_line_cache(mtime: float | None) -> None:
+    text = HEAD + "@pl.function\ndef f(n: pl.Scalar[pl.INDEX]):\n    m = n + nope\n    return m\n"
+    linecache.cache["<made>"] = (len(text), mtime, text.splitlines(keepends=True), "<made>")  # type: ignore[assignment]
+    try:
+        with pytest.raises(UndefinedVariableError) as info:
+            exec(compile(text, "<made>", "exec", dont_inherit=True), {"__name__": "made_up"})
+        assert info.value.source_lines is not None
+        assert info.value.source_lines[info.value.span["line"] - 1] == "    m = n + nope"
+    finally:
+        del linecache.cache["<made>"]
+
+
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     text = HEAD + "@pl.function\ndef f(n: pl.Scalar[pl.INDEX]):\n    return n + 1\n"
     assert "n + 1" in load_file(tmp_path, text)["f"].as_python(format=False)
@@ -925,4 +965,6 @@ def test_a_module_alias_stands_for_pl(tmp_path: Path) -> None:
 
 
 def test_programs_of_the_module_survive_a_round_trip() -> None:
-    round_trip(parse(program("y = self.k(x, 1.0, y)\nreturn")))
+    node = parse(program("y = self.k(x, 1.0, y)\nreturn"))
+    assert node.span.begin_line == 5  # the line of the class
+    round_trip(node)

@@ -15,7 +15,7 @@ from pypto.runtime.interpreter import Interpreter
 
 from .dsl import HEAD, parse, round_trip
 
-SCHEDULES = (("submit", 0), ("random", 1), ("random", 7))
+SCHEDULES = (("submit", 0), ("random", 1), ("random", 2), ("random", 7), ("random", 9))
 
 
 def run(
@@ -449,6 +449,18 @@ LAUNCHES = {
                 t[:] += 1.0
         with pl.at(level=pl.Level.CORE_GROUP, deps=[a]):
             y[:] = t * 2.0 + x
+        return
+        """,
+    "ids of scopes along a loop in a manual scope": """
+        t = pl.create_tensor([32, 64], dtype=pl.FP32)
+        with pl.manual_scope():
+            with pl.at(level=pl.Level.CORE_GROUP) as last:
+                t[:] = x * 0.5 + w
+            for i in pl.range(3):
+                with pl.at(level=pl.Level.CORE_GROUP, deps=[last]) as last:
+                    t[:] += 1.0
+            with pl.at(level=pl.Level.CORE_GROUP, deps=[last]):
+                y[:] = t * 2.0 + x
         return
         """,
     "a carried tensor": """

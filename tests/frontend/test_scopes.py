@@ -548,3 +548,41 @@ def test_scope_text() -> None:
         "main",
     )
     assert HEAD.startswith("import pypto")
+
+
+def test_a_task_id_that_is_bound_outside_of_a_loop_is_assigned() -> None:
+    # Otherwise deps=[prev] would mean the seed in every iteration.
+    for head in (
+        "with pl.at(level=pl.Level.CORE_GROUP, deps=[prev]) as prev:\n",
+        "with pl.spmd(2, deps=[prev]) as prev:\n",
+    ):
+        function = main(
+            f"prev = None\nfor i in pl.range(3):\n    {head}        y = self.k(x, 1.0, y)\ng = pl.system.task_dummy(deps=[prev])"
+        )
+        seed, loop, barrier = function.body.stmts[:3]
+        found = loop.body
+        assert isinstance(found, ir.ScopeStmt)  # no placeholder: it would hide the id that deps= reads
+        assert found.attrs["task_id_var"] is seed.var
+        assert found.attrs["manual_dep_edges"][0] is seed.var
+        assert barrier.value.attrs["manual_dep_edges"][0] is seed.var
+
+
+def test_task_ids_of_branches_are_one_variable() -> None:
+    function = main(
+        f"if n > 1:\n    with pl.at({CORE}) as t:\n        y[:] = x\nelse:\n    with pl.at({CORE}) as t:\n        z[:] = x\n"
+        "g = pl.system.task_dummy(deps=[t])"
+    )
+    branch, barrier = function.body.stmts[:2]
+    tid = barrier.value.attrs["manual_dep_edges"][0]
+    assert branch.then_body[-1].attrs["task_id_var"] is tid
+    assert branch.else_body.attrs["task_id_var"] is tid
+
+
+def test_a_written_seed_in_a_loop_is_no_placeholder() -> None:
+    function = main(
+        f"t = None\nfor i in pl.range(3):\n    t = None\n    with pl.at({CORE}, deps=[t]) as t:\n        y[:] = x\n"
+        "g = pl.system.task_dummy(deps=[t])"
+    )
+    loop = function.body[1]
+    assert len(loop.body.stmts) == 2
+    assert loop.body[0].var is function.body[0].var

@@ -81,7 +81,7 @@ def test_run_test(scaled):
     assert good.passed and good.error is None and good.execution_time > 0
     bad = run_test(scaled, SPECS, lambda t, p: t.update(y=t["x"]), scalar_specs=specs, name="wrong")
     assert not bad.passed and "Output 'y' does not match: 31 of 32" in bad.error
-    broken = run_test(scaled, SPECS[:1], golden, scalar_specs=specs)
+    broken = run_test(scaled, SPECS, golden)
     assert not broken.passed and broken.error.startswith("TypeError: ")
 
 

@@ -56,9 +56,10 @@ def test_resident_tensors_are_checked(worker, compiled):
     worker.free_tensor(gone)
     with pytest.raises(ValueError, match="parameter 'x'.*is not a live allocation owned by this ChipWorker"):
         compiled(gone, np.zeros((4, 8), F32))
-    with ChipWorker(RunConfig(device_id=1)) as other:
-        with pytest.raises(ValueError, match="argument 0: .*not a live allocation owned by this ChipWorker"):
-            other.run(compiled, worker.alloc_tensor((4, 8), np.float32), np.zeros((4, 8), F32))
+    foreign = worker.alloc_tensor((4, 8), np.float32)
+    wrong_worker = pytest.raises(ValueError, match="argument 0: .*not a live allocation owned by this ChipWorker")
+    with ChipWorker(RunConfig(device_id=1)) as other, wrong_worker:
+        other.run(compiled, foreign, np.zeros((4, 8), F32))
 
 
 @pytest.mark.parametrize(

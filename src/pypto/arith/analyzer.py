@@ -297,9 +297,8 @@ class ConstraintContext:
             feasible = feasible and possible
             self._keep(residues)
         self._keep(analyzer._rewrite.enter_constraint(constraint))
-        facts, possible = analyzer._transitive.enter(constraint)
-        feasible = feasible and possible
-        self._keep(facts)
+        self._keep(analyzer._transitive.enter_constraint(constraint))
+        feasible = feasible and not analyzer._transitive.contradicts(constraint)
         self._keep(analyzer._int_set.enter_constraint(constraint))
         if not feasible:
             analyzer._infeasible += 1

@@ -41,6 +41,8 @@ def establishes(known: CompareResult, wanted: CompareResult) -> bool:
     return known not in (CompareResult.kUnknown, CompareResult.kInconsistent) and known & wanted == known
 
 
+# How many keys a search for contradictions looks at: it runs for each constraint, however many facts there are.
+_NEAR = 200
 _ZERO = -1  # stands for the number 0; other keys are numbers of structurally equal expressions
 Edge = tuple[int, int]  # (b, w) at a: a - b <= w
 
@@ -79,6 +81,7 @@ class TransitiveComparisonAnalyzer:
         self._intern = Interner()
         self._facts: dict[int, _Fact] = {}  # in the order of their arrival
         self._edges: dict[int, dict[int, tuple[Edge, bool]]] = {}  # by key and fact; whether it is of an equality
+        self._mentions: dict[int, int] = {}  # in how many facts a key is
         self._count = 0
         self.visits = 0  # counts keys taken from work lists, for tests of growth
 
@@ -110,26 +113,28 @@ class TransitiveComparisonAnalyzer:
 
     def enter_constraint(self, constraint: Expr) -> Callable[[], None]:
         """Assume the comparisons in ``constraint``; returns what ends that."""
-        return self.enter(constraint)[0]
-
-    def enter(self, constraint: Expr) -> tuple[Callable[[], None], bool]:
-        """As :meth:`enter_constraint`, and whether the comparisons agree with what is known."""
         added: list[int] = []
-        feasible = True
         for part in conjuncts(constraint):
             if type(part) in ESTABLISHES and is_integer(part.left) and is_integer(part.right):
                 number = self._add(type(part), part.left, part.right, None, True)
                 if number is not None:
                     added.append(number)
-                    known = self.try_compare(part.left, part.right)
-                    feasible = feasible and known != CompareResult.kInconsistent
 
         def leave() -> None:
             for number in reversed(added):
                 self._remove(number)
             added.clear()
 
-        return leave, feasible
+        return leave
+
+    def contradicts(self, constraint: Expr) -> bool:
+        """Whether facts near the comparisons in ``constraint``, itself among them, contradict each other."""
+        for part in conjuncts(constraint):
+            if type(part) in ESTABLISHES and is_integer(part.left) and is_integer(part.right):
+                known = self._compared(part.left, part.right, _NEAR)
+                if known == CompareResult.kInconsistent:
+                    return True
+        return False
 
     def _key(self, e: Any) -> tuple[int, int]:
         """(key, offset): ``e`` without the constants added to it."""
@@ -154,6 +159,8 @@ class TransitiveComparisonAnalyzer:
         self._count += 1
         number = self._count
         fact = self._facts[number] = _Fact(a, op, b, q - p, owner, scoped)
+        for key in (a, b):
+            self._mentions[key] = self._mentions.get(key, 0) + 1
         for key, edge in fact.edges():
             self._edges.setdefault(key, {})[number] = (edge, fact.op is x.Eq)
         return number
@@ -161,6 +168,8 @@ class TransitiveComparisonAnalyzer:
     def _remove(self, number: int) -> None:
         fact = self._facts.pop(number, None)
         if fact is not None:
+            for key in (fact.left, fact.right):
+                self._mentions[key] -= 1
             for key, _ in fact.edges():
                 self._edges[key].pop(number, None)
 
@@ -171,30 +180,33 @@ class TransitiveComparisonAnalyzer:
         if not (is_integer(lhs) and is_integer(rhs)):
             return CompareResult.kUnknown
         self._intern.trim()
+        return self._compared(lhs, rhs, None if propagate_inequalities else 0)
+
+    def _compared(self, lhs: Any, rhs: Any, reach: int | None) -> CompareResult:
+        """``try_compare`` looking at no more than ``reach`` keys; 0 stands for facts about just these two."""
         (a, p), (b, q) = self._key(lhs), self._key(rhs)
         wanted = q - p  # lhs OP rhs is a - b OP wanted
         if a == b:
             return _order(0, wanted)
-        if propagate_inequalities:
-            above, below = self._limit(a, b), self._limit(b, a)
-        else:
-            above, below = self._direct(a, b), self._direct(b, a)
+        above, below = (self._limit(a, b, reach), self._limit(b, a, reach)) if reach != 0 else self._direct(a, b)
         result = CompareResult.kUnknown
         if above is not None and above <= wanted:
             result &= CompareResult.kLT if above < wanted else CompareResult.kLE
         if below is not None and -below >= wanted:
             result &= CompareResult.kGT if -below > wanted else CompareResult.kGE
-        if self._differ(a, b, wanted, propagate_inequalities):
+        if self._differ(a, b, wanted, reach != 0):
             result &= CompareResult.kNE
         return result
 
-    def _direct(self, a: int, b: int) -> int | None:
-        limits = [edge[1] for edge, _ in self._edges.get(a, {}).values() if edge[0] == b]
-        return min(limits, default=None)
+    def _direct(self, a: int, b: int) -> tuple[int | None, int | None]:
+        def least(p: int, q: int) -> int | None:
+            return min((edge[1] for edge, _ in self._edges.get(p, {}).values() if edge[0] == q), default=None)
 
-    def _limit(self, a: int, b: int) -> int | None:
+        return least(a, b), least(b, a)
+
+    def _limit(self, a: int, b: int, reach: int | None = None) -> int | None:
         """The least known ``w`` with ``a - b <= w``: the length of the shortest chain."""
-        if b not in self._edges and not any(b in (f.left, f.right) for f in self._facts.values()):
+        if not self._mentions.get(b):
             return None
         distance = {a: 0}
         visited: dict[int, int] = {}
@@ -206,7 +218,7 @@ class TransitiveComparisonAnalyzer:
             key = waiting.popleft()
             queued.discard(key)
             visited[key] = visited.get(key, 0) + 1
-            if visited[key] > limit:
+            if visited[key] > limit or (reach is not None and len(visited) > reach):
                 break
             self.visits += 1
             here = distance[key]

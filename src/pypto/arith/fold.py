@@ -25,7 +25,10 @@ def fold_const(expr: Expr) -> Expr | None:
     cls = type(expr)
     binary = _BINARY.get(cls)
     if binary is not None:
-        return binary(expr.left, expr.right)  # type: ignore[attr-defined]
+        left, right = expr.left, expr.right  # type: ignore[attr-defined]
+        kinds = type(left), type(right)
+        mixed = kinds == (ConstInt, ConstFloat) or kinds == (ConstFloat, ConstInt)
+        return None if mixed else binary(left, right)
     unary = _UNARY.get(cls)
     return None if unary is None else unary(expr.operand)  # type: ignore[attr-defined]
 

@@ -330,7 +330,7 @@ class Scopes(ControlFlow):
 
     def _task_id(self, attrs: dict[str, Any], as_name: ast.Name | None, node: ast.stmt) -> None:
         if as_name is not None:
-            attrs["task_id_var"] = self.placeholder(as_name.id, as_name, self.span(node))
+            attrs["task_id_var"] = self.task_id_target(as_name.id, as_name, self.span(node))
 
     # --- cluster and runtime scopes -----------------------------------------------------------------------------------
 

@@ -197,8 +197,12 @@ def _class_filename(cls: type, module: Any) -> str:
 def _file_of(filename: str, entity: Any, kind: str, name: str) -> ParsedFile:
     """The parsed file of an entity: from the line cache (files, notebook cells, texts), or ``python -c``."""
     module = sys.modules.get(getattr(entity, "__module__", ""), None)
+    cached: Any = linecache.cache.get(filename)
     linecache.checkcache(filename)  # the file may have changed since an earlier import
     lines = linecache.getlines(filename, getattr(module, "__dict__", None))
+    if not lines and cached is not None and len(cached) == 4:  # a text that was put there by hand, without a file
+        linecache.cache[filename] = cached
+        lines = cached[2]
     argv = getattr(sys, "orig_argv", [])
     if not lines and filename == "<string>" and "-c" in argv:
         lines = [line + "\n" for line in split_lines(argv[argv.index("-c") + 1])]

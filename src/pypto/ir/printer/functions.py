@@ -37,6 +37,7 @@ class FunctionPrinter(ScopePrinter):
             self.lines.append(inner + "...")
             return
         self._at_function_level = True
+        self.defines(func.params)
         self.block(flat(func.body), inner)
         self._at_function_level = False
 

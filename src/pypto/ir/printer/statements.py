@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ...diag.errors import InternalError, internal_check_span
@@ -24,7 +24,7 @@ from ..stmt import (
     WhileStmt,
     YieldStmt,
 )
-from ..type import INDEX_TYPE
+from ..type import INDEX_TYPE, TASK_ID_TYPE
 from .types import TypePrinter
 
 INDENT = "    "
@@ -69,6 +69,7 @@ class StatementPrinter(TypePrinter):
         # The yields that print as definitions of the return variables of the construct around them.
         self._results: dict[Stmt, Sequence[Var]] = {}
         self._at_function_level = False
+        self._task_ids: set[Expr] = set()  # the task ids that are defined already
 
     # --- sequences ----------------------------------------------------------------------------------------------------
 
@@ -98,11 +99,13 @@ class StatementPrinter(TypePrinter):
             value: Any = stmt.value  # type: ignore[attr-defined]
             var: Var = stmt.var  # type: ignore[attr-defined]
             if type(value) is Call:
-                if value.op.name == "system.task_invalid" and not comments and _is_placeholder(stmts, index):
+                if value.op.name == "system.task_invalid" and not comments and self._is_placeholder(stmts, index):
                     continue
                 text = self._call(value)
             else:
                 text = self.expr(value)
+            if var.type is TASK_ID_TYPE:
+                self._task_ids.add(var)
             if concise:
                 add(f"{indent}{names[var]} = {text}")
             else:
@@ -155,9 +158,30 @@ class StatementPrinter(TypePrinter):
         self.body(stmt, indent + INDENT)
         self._at_function_level = outer
 
+    def _is_placeholder(self, stmts: Sequence[Stmt], index: int) -> bool:
+        """Whether a null task id only stands for the ``as tid`` of the scope behind it, which re-creates it.
+
+        It does so for a new name; a name that has a value already is assigned by ``as``.
+        """
+        stmt: Any = stmts[index]
+        if index + 1 == len(stmts) or stmt.value.attrs or stmt.value.args:
+            return False
+        scope = stmts[index + 1]
+        if not isinstance(scope, ScopeStmt) or scope.attrs.get("task_id_var") is not stmt.var:
+            return False
+        first = stmt.var not in self._task_ids
+        self._task_ids.add(stmt.var)
+        return first
+
+    def defines(self, variables: Iterable[Var]) -> None:
+        """Note variables that something other than an assignment defines."""
+        self._task_ids.update(var for var in variables if var.type is TASK_ID_TYPE)
+
     # --- branches and loops -------------------------------------------------------------------------------------------
 
     def _if(self, stmt: IfStmt, indent: str) -> None:
+        if stmt.return_vars:
+            self.defines(stmt.return_vars)
         self.lines.append(f"{indent}if {self.expr(stmt.condition)}:")
         self._nested(stmt.then_body, indent, stmt.return_vars)
         if stmt.else_body is not None:
@@ -166,6 +190,7 @@ class StatementPrinter(TypePrinter):
 
     def _carried(self, stmt: ForStmt | WhileStmt) -> tuple[str, str]:
         """The loop's carries as a target tuple and as ``init_values=(...)``."""
+        self.defines(stmt.return_vars)
         targets = ", ".join([self.names[arg] for arg in stmt.iter_args])
         values = self.exprs([arg.initValue for arg in stmt.iter_args])
         comma = "," if len(stmt.iter_args) == 1 else ""
@@ -227,15 +252,6 @@ class StatementPrinter(TypePrinter):
 
 def _is_index(bound: Expr, value: int) -> bool:
     return type(bound) is ConstInt and bound.type is INDEX_TYPE and bound.value == value
-
-
-def _is_placeholder(stmts: Sequence[Stmt], index: int) -> bool:
-    """Whether a null task id only stands for the ``as tid`` of the scope behind it, which re-creates it."""
-    stmt: Any = stmts[index]
-    if index + 1 == len(stmts) or stmt.value.attrs or stmt.value.args:
-        return False
-    scope = stmts[index + 1]
-    return isinstance(scope, ScopeStmt) and scope.attrs.get("task_id_var") is stmt.var
 
 
 def _last_yield(body: Stmt) -> Stmt | None:
