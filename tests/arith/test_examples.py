@@ -48,16 +48,12 @@ def same(a: Any, b: Any) -> bool:
 
 
 def cmp(cls: Any, a: Any, b: Any) -> Any:
-    return cls(
-        a if isinstance(a, x.Expr) else const(a), b if isinstance(b, x.Expr) else const(b), DataType.BOOL
-    )
+    return cls(a if isinstance(a, x.Expr) else const(a), b if isinstance(b, x.Expr) else const(b), DataType.BOOL)
 
 
 def op(cls: Any, a: Any, b: Any) -> Any:
     """A node of dtype INT64, ints as INT64 constants."""
-    return cls(
-        a if isinstance(a, x.Expr) else const(a), b if isinstance(b, x.Expr) else const(b), DataType.INT64
-    )
+    return cls(a if isinstance(a, x.Expr) else const(a), b if isinstance(b, x.Expr) else const(b), DataType.INT64)
 
 
 def add(a: Any, b: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pypto.arith import prove
-from pypto.arith.prove import compare, fold, prove_eq, prove_ge0, prove_le, prove_lt, provably_equal, simplify
+from pypto.arith.prove import compare, fold, provably_equal, prove_eq, prove_ge0, prove_le, prove_lt, simplify
 from pypto.ir import scalar as s
 from pypto.ir.dtype import DataType
 from pypto.ir.expr import ConstInt, index_const

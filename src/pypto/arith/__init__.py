@@ -1,7 +1,7 @@
 """Integer analysis and simplification of scalar expressions: ranges, residues, rewriting, proofs.
 
-The public names load on first use: the type rules need :mod:`pypto.arith.prove` only, and importing the language must be
-quick.
+The public names load on first use: the type rules need :mod:`pypto.arith.prove` only, and importing the language must
+be quick.
 """
 
 from __future__ import annotations

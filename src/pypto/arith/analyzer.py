@@ -86,9 +86,7 @@ class Analyzer:
         low = self._rewrite(low)
         high = None if high is None else self._rewrite(high)
         self._clear(var)
-        if high is None:
-            self._bind_value(var, low)
-        elif type(low) is ConstInt and type(high) is ConstInt and low.value + 1 == high.value:
+        if high is None or type(low) is ConstInt and type(high) is ConstInt and low.value + 1 == high.value:
             self._bind_value(var, low)
         elif not (_mentions(low, var) or _mentions(high, var)):
             floor, ceiling = self.range_of(low)[0], self.range_of(high)[1]

@@ -26,7 +26,9 @@ def bind_arguments(var: Var, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
         if len(args) == 1 and "max_val_exclusive" in kwargs:
             names = ["min_val", "max_val_exclusive", "allow_override"]
     if len(args) > len(names):
-        raise TypeError("bind takes (var, expr[, allow_override]) or (var, min_val, max_val_exclusive[, allow_override])")
+        raise TypeError(
+            "bind takes (var, expr[, allow_override]) or (var, min_val, max_val_exclusive[, allow_override])"
+        )
     values = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():
         if name not in names or name in values:

@@ -1,7 +1,7 @@
 """The canonical simplifier: integer expressions as sums of scaled split terms.
 
-A term is ``((index % upper) // lower) * scale``; ``upper`` may be infinite (None). A sum is a list of terms, in the order
-of their first appearance, plus a constant.
+A term is ``((index % upper) // lower) * scale``; ``upper`` may be infinite (None). A sum is a list of terms, in the
+order of their first appearance, plus a constant.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ class Term:
 
     __slots__ = ("index", "lower", "node", "scale", "upper")
 
-    def __init__(
-        self, index: Any, lower: int = 1, upper: int | None = None, scale: int = 1, node: Any = None
-    ) -> None:
+    def __init__(self, index: Any, lower: int = 1, upper: int | None = None, scale: int = 1, node: Any = None) -> None:
         self.index = index
         self.lower = lower
         self.upper = upper
@@ -182,11 +180,11 @@ class _Run:
         index = self._built(a, e.left)
         return Sum([Term(index, upper=c, node=self._node(x.FloorMod, e, index, c))], 0)
 
-    def _node(self, cls: type, e: Any, index: Any, c: int) -> Any:
+    def _node(self, cls: Any, e: Any, index: Any, c: int) -> Any:
         """``index // c`` or ``index % c``: ``e`` itself where nothing changed."""
         if index is e.left and type(e.right) is ConstInt:
             return e
-        return cls(index, ConstInt(c, scalar_dtype(e.right)), e.dtype, e.span)  # type: ignore[call-arg]
+        return cls(index, ConstInt(c, e.right.type.dtype), e.dtype, e.span)
 
     def _merged(self, terms: list[Term]) -> list[Term]:
         """Equal splits added up; quotient and remainder parts of one index joined; zeros left out."""
@@ -212,7 +210,7 @@ class _Run:
 
     @staticmethod
     def _join(group: list[Term]) -> bool:
-        """Join one pair ``((i % U) // L) * L*s`` and ``(i % L) * s`` into ``(i % U) * s``, in the place of the first."""
+        """Join a pair ``((i % U) // L) * L*s`` and ``(i % L) * s`` into ``(i % U) * s``, in the place of the first."""
         for low in group:
             if low.lower != 1 or low.upper is None or not low.scale:
                 continue
@@ -232,7 +230,7 @@ class _Run:
 
     # --- back to expressions ------------------------------------------------------------------------------------------
 
-    def _built(self, total: Sum, e: Any) -> Expr:
+    def _built(self, total: Sum, e: Any) -> Any:
         """The expression of a sum; ``e`` itself if they are equal."""
         dtype = scalar_dtype(e)
         assert dtype is not None
@@ -245,10 +243,8 @@ class _Run:
         if total.base:
             result = x.Add(result, ConstInt(total.base, dtype), dtype)
         if result is e or self._intern(result) == self._intern(e):
-            return e  # type: ignore[no-any-return]
-        if scalar_dtype(result) is not dtype:
-            return self._rebuilt(e)
-        return result  # type: ignore[no-any-return]
+            return e
+        return result if scalar_dtype(result) is dtype else self._rebuilt(e)
 
     def _term(self, term: Term, dtype: DataType) -> Any:
         node = term.node

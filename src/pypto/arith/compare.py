@@ -96,9 +96,7 @@ class TransitiveComparisonAnalyzer:
         low, high, _ = bind_arguments(var, args, kwargs)
         for number in [n for n, fact in self._facts.items() if fact.owner is var]:
             self._remove(number)
-        if high is None:
-            self._add(x.Eq, var, low, var, False)
-        elif type(low) is ConstInt and type(high) is ConstInt and low.value + 1 == high.value:
+        if high is None or type(low) is ConstInt and type(high) is ConstInt and low.value + 1 == high.value:
             self._add(x.Eq, var, low, var, False)
         else:
             self._add(x.Ge, var, low, var, False)

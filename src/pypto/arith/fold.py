@@ -184,7 +184,7 @@ def _logic(absorbing: bool) -> Callable[[Any, Any], Expr | None]:
             if type(constant) is ConstBool:
                 if constant.value is absorbing:
                     return constant
-                return other if _is_bool(other) else None  # type: ignore[no-any-return]
+                return other if _is_bool(other) else None
         return None
 
     return fold

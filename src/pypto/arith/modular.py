@@ -199,7 +199,7 @@ class ModularSetAnalyzer:
         self.visits += 1
         self._memo[e] = self._evaluate(e)
 
-    def _evaluate(self, e: Any) -> Residue:
+    def _evaluate(self, e: Any) -> Any:
         cls = type(e)
         if cls is x.ConstInt or cls is x.ConstBool:
             return 0, int(e.value)
@@ -216,7 +216,7 @@ class ModularSetAnalyzer:
             return self._cast(e)
         return EVERYTHING
 
-    def _cast(self, e: Any) -> Residue:
+    def _cast(self, e: Any) -> Any:
         """The operand's set, if the cast can't change the value."""
         operand = self._memo[e.operand]
         source, target = scalar_dtype(e.operand), int_range(e.dtype)

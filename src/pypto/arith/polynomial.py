@@ -1,6 +1,6 @@
 """Integer expressions as polynomials over atoms: the normal form behind the proofs of :mod:`pypto.arith.prove`.
 
-A polynomial maps monomials to coefficients; a monomial is a sorted tuple of atom numbers, the empty one is the constant.
+A polynomial maps monomials to coefficients; a monomial is a sorted tuple of atom numbers, the empty one the constant.
 Atoms are variables and whatever is not linear: quotients, remainders, minima, casts that may change the value. They are
 interned by their normalised parts, so ``(1 + x) // 8`` and ``(x + 1) // 8`` are one atom.
 """
@@ -357,7 +357,9 @@ class Polynomials:
             return a
         low, high = self.bound(a)
         # Values are signed 64-bit integers: a non-negative one fits UINT64, and an UINT64 is taken to fit INT64.
-        fits = low is not None and low >= outer[0] and (outer[1] >= 2**63 - 1 or (high is not None and high <= outer[1]))
+        fits = (
+            low is not None and low >= outer[0] and (outer[1] >= 2**63 - 1 or (high is not None and high <= outer[1]))
+        )
         return a if fits else self._opaque(e)
 
     def _shift_left(self, e: Any) -> Poly:

@@ -148,9 +148,7 @@ def _with_ints(question: Any, a: Any, b: Any) -> Answer:
     dtype = scalar_dtype(b if type(a) is int else a)
     if dtype is None or not dtype.is_int_:
         return None
-    answer: Answer = question(
-        ConstInt(a, dtype) if type(a) is int else a, ConstInt(b, dtype) if type(b) is int else b
-    )
+    answer: Answer = question(ConstInt(a, dtype) if type(a) is int else a, ConstInt(b, dtype) if type(b) is int else b)
     return answer
 
 
@@ -199,7 +197,8 @@ def _simplify(expr: Expr) -> Expr:
     global _analyzer
     if _analyzer is None:
         _analyzer = Analyzer()
-    return _analyzer.simplify(expr)
+    result: Expr = _analyzer.simplify(expr)
+    return result
 
 
 __all__ = [

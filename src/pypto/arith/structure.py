@@ -7,7 +7,7 @@ from typing import Any
 
 from ..ir import expr as x
 from ..ir.dtype import DataType
-from ..ir.expr import BinaryExpr, Expr, UnaryExpr
+from ..ir.expr import BinaryExpr, UnaryExpr
 from ..ir.type import ScalarType
 
 # How many expressions a memo may keep alive before it is emptied.
@@ -141,4 +141,14 @@ class Interner:
         numbers[e] = found
 
 
-__all__ = ["MEMO_LIMIT", "Interner", "Memo", "conjuncts", "is_float", "is_integer", "operands", "post_order", "scalar_dtype"]
+__all__ = [
+    "MEMO_LIMIT",
+    "Interner",
+    "Memo",
+    "conjuncts",
+    "is_float",
+    "is_integer",
+    "operands",
+    "post_order",
+    "scalar_dtype",
+]

@@ -112,11 +112,11 @@ class ParserBase:
                 f"Failed to evaluate expression '{ast.unparse(node)}': {type(error).__name__}: {error}", self.span(node)
             ) from error
 
-    def warn(self, message: str, node: Any) -> None:
-        """A ``UserWarning`` at the user's line; none for texts, since printed IR never warns."""
+    def warn(self, message: str, node: Any, category: type[Warning] = UserWarning, in_texts: bool = False) -> None:
+        """A warning at the user's line; none for texts unless asked for, since printed IR never warns."""
         span = self.span(node)
-        if not span.filename.startswith("<"):
-            warnings.warn_explicit(message, UserWarning, span.filename, span.begin_line)
+        if in_texts or not span.filename.startswith("<"):
+            warnings.warn_explicit(message, category, span.filename, span.begin_line)
 
     # --- statements ---------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import keyword as python_keywords
-import warnings
 from typing import Any
 
 from ..ir.enums import FunctionType, Level, Role, SplitMode
@@ -211,10 +210,11 @@ class Scopes(ControlFlow):
         result.split = self._enum_member(modes[0], SplitMode, "SplitMode")
         for keyword in call.keywords:
             if keyword.arg == "slot_num":
-                warnings.warn(
+                self.warn(
                     "pl.split(..., slot_num=N) is deprecated: use pl.cross_core_slot(slot_num=N)",
+                    call,
                     DeprecationWarning,
-                    stacklevel=2,
+                    in_texts=True,
                 )
                 self._set_slot(self._slot_value(keyword.value), call, result)
             elif keyword.arg != "mode":

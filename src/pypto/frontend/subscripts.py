@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -124,10 +123,10 @@ class Subscripts(Expressions):
             if len(axes) - len(dropped) < 2:
                 kept = [const_of(e) for e, axis in zip(shape, axes, strict=True) if not axis.scalar]
                 promoted = [1] * (2 - len(kept)) + kept
-                warnings.warn(
+                self.warn(
                     f"tile subscript reduces to {len(kept)}D; auto-promoting to 2D shape {promoted}",
-                    UserWarning,
-                    stacklevel=2,
+                    node,
+                    in_texts=True,
                 )
         return self._surface("tile", "slice", (base, shape, [a.offset for a in axes]), node, **kwargs)
 

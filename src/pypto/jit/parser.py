@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..frontend.base import types_agree
 from ..frontend.closure import MISSING, dotted
-from ..frontend.comments import CommentQueue, scan_comments
+from ..frontend.comments import CommentQueue, function_comments
 from ..frontend.context import Signature
 from ..frontend.errors import ParserTypeError, UnsupportedFeatureError
 from ..frontend.function_parser import FunctionOptions, FunctionParser
@@ -56,7 +56,7 @@ class JitFunctionParser(StaticReads):
         namespace = function._namespace
         closure = JitClosure(namespace.globals, namespace.local_values(), self.constants, self.scan.is_local)
         source, node = self.scan.source, self.scan.node
-        comments = CommentQueue(scan_comments(source, node.lineno, node.end_lineno))
+        comments = CommentQueue(function_comments(source, node))
         super().__init__(node, source, closure, specializer.context, options, comments)
         self.jit_closure = closure
         self.function_name = name

@@ -1,11 +1,12 @@
 """Turns the rule tables, which are text, into functions.
 
-A rule is ``pattern -> result`` or ``pattern -> result if condition``, in Python's expression syntax with ``min``, ``max``,
-``and``, ``or`` and ``not``. In patterns ``w x y z`` match anything, ``c c1 c2 c3`` integer constants; a letter that comes
-again must match a structurally equal thing. In results, a part made of constants alone is computed. Conditions see the
-constants as numbers, and may ask what the analyzer knows: ``positive(x)``, ``nonzero(x)``, ``multiple(x, c)``,
-``within(x, c)`` for ``0 <= x < c``, and ``at_most(x, y)``. Those are never true without an analyzer. ``symbolic(x)`` is
-true of anything but a constant.
+A rule is ``pattern -> result`` or ``pattern -> result if condition``, in Python's expression syntax with ``min``,
+``max``, ``and``, ``or`` and ``not``. In patterns ``w x y z`` match anything, ``c c1 c2 c3`` integer constants; a letter
+that comes again must match a structurally equal thing. In results, a part made of constants alone is computed.
+
+Conditions see the constants as numbers. ``symbolic(x)`` is true of anything but a constant. What the analyzer knows can
+be asked by ``positive(x)``, ``nonzero(x)``, ``multiple(x, c)``, ``within(x, c)`` for ``0 <= x < c``, and
+``at_most(x, y)``; without an analyzer these are never true.
 
 A line that begins with ``*`` also holds with ``min`` and ``max`` exchanged and every order reversed.
 """

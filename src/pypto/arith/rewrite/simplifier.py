@@ -121,14 +121,14 @@ class RewriteSimplifier:
         if self._knowledge is None or c == 0:
             return False
         coeff, base = self._knowledge.residue_of(e)
-        return coeff % c == 0 and base % c == 0
+        return bool(coeff % c == 0 and base % c == 0)
 
     def within(self, e: Any, c: int) -> bool:
         """Whether ``0 <= e < c`` is known."""
         if self._knowledge is None:
             return False
         low, high = self._knowledge.range_of(e)
-        return low >= 0 and high < c
+        return bool(low >= 0 and high < c)
 
     def at_most(self, a: Any, b: Any) -> bool:
         """Whether ``a <= b`` is known: from the ranges, or from that of the simplified difference."""

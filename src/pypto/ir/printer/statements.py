@@ -69,7 +69,7 @@ class StatementPrinter(TypePrinter):
         # The yields that print as definitions of the return variables of the construct around them.
         self._results: dict[Stmt, Sequence[Var]] = {}
         self._at_function_level = False
-        self._task_ids: set[Expr] = set()  # the task ids that are defined already
+        self._task_ids: set[Any] = set()  # the task ids that are defined already
 
     # --- sequences ----------------------------------------------------------------------------------------------------
 
