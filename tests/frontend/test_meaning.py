@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ SCHEDULES = (("submit", 0), ("random", 1), ("random", 2), ("random", 7), ("rando
 
 
 def run(
-    node: ir.Program, arrays: list[Any], scalars: list[Any] = [], schedule: str = "submit", seed: int = 0
-) -> list[Any]:  # noqa: B006
+    node: ir.Program, arrays: list[Any], scalars: Sequence[Any] = (), schedule: str = "submit", seed: int = 0
+) -> list[Any]:
     """Run ``main`` on copies of the arrays; the copies as they are afterwards, then the returned scalars."""
     copies = [a.copy() for a in arrays]
     values = [ArrayValue(a, Buffer(a, external=True)) for a in copies]

@@ -239,7 +239,8 @@ def _elements(data: Any, mask: Any, whole: bool) -> str:
         shown = data
     formatter = None
     if mask is not None and not mask.all():
-        shown = np.where(mask, shown.astype(object), _UNDEFINED)
+        shown = shown.astype(object)
+        shown[~mask] = _UNDEFINED
         formatter = {"object": lambda item: repr(item) if item is _UNDEFINED else f"{item:.4g}"}
     text: str = np.array2string(
         shown,

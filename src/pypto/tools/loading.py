@@ -85,7 +85,8 @@ def collecting(errors: list[ParserError]) -> Iterator[None]:
 
         return run
 
-    frontend_entry.parse_function, frontend_entry.parse_class = map(tolerant, saved)
+    frontend_entry.parse_function = tolerant(saved[0])
+    frontend_entry.parse_class = tolerant(saved[1])
     try:
         yield
     finally:
