@@ -204,6 +204,27 @@ class ParserBase:
             )
         return self.new_var(name, type_, span)
 
+    def bound_outside(self, name: str) -> Var | None:
+        """The variable that a name has outside of the innermost branch or loop, or in the other branch of it.
+
+        A definition in that branch or loop has to define this variable, so that the code behind it, and the next
+        iteration, read the value. Anywhere else a definition may make a variable of its own.
+        """
+        inner = len(self.constructs)
+        while inner and self.constructs[inner - 1].kind != "if" and self.constructs[inner - 1].kind not in LOOPS:
+            inner -= 1
+        if not inner or self.strict_ssa:
+            return None
+        depth = self.scopes.depth_of(name)
+        if depth < 0:
+            found = self.scopes.lookup_sibling(name)
+        else:  # each construct has one table of names
+            outside = depth < self.scopes.depth - len(self.constructs) + inner
+            found = self.scopes.tables[depth][name] if outside else None
+        if type(found) is not Var or self.context.dynamic.get(found.name_hint) is found:
+            return None
+        return found
+
     def new_var(self, name: str, type_: Type, span: Span) -> Var:
         """A fresh variable bound in the innermost scope."""
         var = Var(name, type_, span)

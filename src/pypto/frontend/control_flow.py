@@ -161,7 +161,7 @@ class ControlFlow(Statements):
             else_construct, else_body, else_names = self._branch(node.orelse, node, then_names)
         names, kinds = self._merge_yields(node, then_construct, else_construct)
         span = self.span(node)
-        return_vars = [Var(n, k, span) for n, k in zip(names, kinds, strict=True)]
+        return_vars = [self.result_var(n, k, span) for n, k in zip(names, kinds, strict=True)]
         if not names:
             self.scopes.tables[-1].update(then_names)
             self.scopes.tables[-1].update(else_names)
@@ -229,9 +229,17 @@ class ControlFlow(Statements):
                 self.type_error(f"'{name}' yielded by the branches differs: then-branch {problem}", other.yield_node)
         return then.yield_names, then.yield_types
 
+    def result_var(self, name: str, kind: Type, span: Any) -> Var:
+        """The variable of a result: the one that the name has around the enclosing branch or loop, or a new one."""
+        found = self.bound_outside(name)
+        if found is None or not types_agree(found.type, kind):
+            return Var(name, kind, span)
+        self.note_assignment(found)
+        return found
+
     def bind_result(self, var: Var) -> None:
         """Bind a result of a construct in the enclosing scope."""
-        self.scopes.bind(var.name_hint, var)
+        self.scopes.rebind(var.name_hint, var)
         if self.strict_ssa:
             self.definition_spans[var] = var.span
 
@@ -430,7 +438,7 @@ class ControlFlow(Statements):
             arg.type if isinstance(k, UnknownType) else k
             for arg, k in zip(iter_args, construct.yield_types or [a.type for a in iter_args], strict=True)
         ]
-        result = [Var(n, k, span) for n, k in zip(names, kinds, strict=True)]
+        result = [self.result_var(n, k, span) for n, k in zip(names, kinds, strict=True)]
         for var in result:
             self.bind_result(var)
         return result

@@ -16,7 +16,6 @@ from ..ir.stmt import AssignStmt
 from ..ir.type import TASK_ID_TYPE, ArrayType, ScalarType, TupleType, Type
 from ..ops.registry import lookup
 from ..ops.surface import NAMESPACES
-from .base import LOOPS
 from .calls import Calls
 from .closure import MISSING, dotted
 from .errors import ParserSyntaxError
@@ -376,8 +375,8 @@ class Tasks(Calls):
         name that is bound outside of the branch or loop that the scope stands in is assigned: the loop carries the id,
         and ``deps=[tid]`` of the next iteration means the task of this one.
         """
-        found = self._assigned_outside(name)
-        if found is not None:
+        found = self.bound_outside(name)
+        if found is not None and found.type is TASK_ID_TYPE:
             self.note_assignment(found)
             return found
         invalid = self.expr(ast.copy_location(ast.Constant(None), node))
@@ -387,21 +386,6 @@ class Tasks(Calls):
         self.body.append(AssignStmt(var, invalid, span))
         self.comments._pending = comments
         return var
-
-    def _assigned_outside(self, name: str) -> Var | None:
-        """The TASK_ID variable that a name has outside of the innermost branch or loop, or in its other branch."""
-        inner = len(self.constructs)
-        while inner and self.constructs[inner - 1].kind != "if" and self.constructs[inner - 1].kind not in LOOPS:
-            inner -= 1
-        if not inner or self.strict_ssa:
-            return None
-        depth = self.scopes.depth_of(name)
-        if depth < 0:
-            found = self.scopes.lookup_sibling(name)
-        else:  # each construct has one table of names
-            outside = depth < self.scopes.depth - len(self.constructs) + inner
-            found = self.scopes.tables[depth][name] if outside else None
-        return found if type(found) is Var and found.type is TASK_ID_TYPE else None
 
 
 def _strip(value: Expr) -> Expr:
