@@ -211,6 +211,7 @@ def test_a_carried_loop_without_yield_has_synthetic_results() -> None:
     )
     loop = node.body[0]
     assert [v.name_hint for v in loop.return_vars] == ["a_out", "b_out"]
+    assert [v.name_hint for v in loop.body[-1].value] == ["a", "b"]  # the names at the end of the body are carried on
     assert [type(v) for v in node.body[1].value] == [ir.Var, ir.Var]
     assert node.body[1].value[0] is loop.return_vars[0]
 

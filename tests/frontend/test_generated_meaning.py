@@ -15,7 +15,7 @@ from .dsl import HEAD, parse, round_trip
 NAMES = ("a", "b", "c", "d")
 HELPERS = """
 def twice(v):
-    w = v + v
+    w = (v + v) % 2003
     return w
 def mixed(v, a):
     b = v - a
@@ -23,7 +23,7 @@ def mixed(v, a):
         c = b
     else:
         c = a
-    return c * 2 + v
+    return (c * 2 + v) % 2003
 """
 
 
@@ -34,6 +34,7 @@ class Generator:
         self.random = random.Random(seed)
         self.lines: list[str] = []
         self.loops = 0
+        self.carries: list[str] = []  # of the carried loops around
 
     def expression(self, depth: int = 2) -> str:
         pick = self.random.randrange(9)
@@ -64,9 +65,11 @@ class Generator:
     def statement(self, indent: int, depth: int, in_loop: bool) -> None:
         pad, pick = "    " * indent, self.random.randrange(12)
         if depth == 0 or pick < 4:
-            self.lines.append(f"{pad}{self.random.choice(NAMES)} = {self.expression()}")
+            self.lines.append(f"{pad}{self.random.choice([*NAMES, *self.carries])} = {self.expression()}")
         elif pick == 4:
-            self.lines.append(f"{pad}{self.random.choice(NAMES)} {self.random.choice('+-')}= {self.expression()}")
+            self.lines.append(
+                f"{pad}{self.random.choice([*NAMES, *self.carries])} {self.random.choice('+-')}= {self.expression()}"
+            )
         elif pick == 5:
             one, two = self.random.sample(NAMES, 2)
             self.lines.append(f"{pad}{one}, {two} = {self.expression(1)}, {self.expression(1)}")
@@ -96,35 +99,43 @@ class Generator:
         self.loops += 1
         k = self.loops
         pick, add = self.random.randrange(3), self.lines.append
-        values = f"{self.expression()}, {self.expression()}"
+        one, two = self.random.choice(((f"r{k}", f"s{k}"), tuple(self.random.sample(NAMES, 2))))
         if pick == 0:
             for head in (f"if {self.condition()}:", "else:"):
                 add(f"{pad}{head}")
                 self.block(indent + 1, depth - 1, False)
-                add(f"{pad}    r{k}, s{k} = {values} #py")
-                add(f"{pad}    r{k}, s{k} = pl.yield_({values}) #pl")
                 values = f"{self.expression()}, {self.expression()}"
+                add(f"{pad}    {one}, {two} = {values} #py")
+                add(f"{pad}    {one}, {two} = pl.yield_({values}) #pl")
         else:
             first, second = self.expression(1), self.expression(1)
-            start = f"{first}, {second}"
-            add(f"{pad}p{k}, q{k} = {start} #py")
+            add(f"{pad}p{k}, q{k} = {first}, {second} #py")
             if pick == 1:
                 bound = self.random.choice(("n", "0", "3"))
                 add(f"{pad}for j{k} in range({bound}): #py")
-                add(f"{pad}for j{k}, (p{k}, q{k}) in pl.range({bound}, init_values=({start})): #pl")
+                add(f"{pad}for j{k}, (p{k}, q{k}) in pl.range({bound}, init_values=({first}, {second})): #pl")
+                inner = [f"p{k}", f"q{k}"]
             else:
                 bound = self.random.randrange(4)
                 add(f"{pad}p{k} = min(p{k}, {bound}) #py")
                 add(f"{pad}while p{k} < {bound}: #py")
                 add(f"{pad}for (p{k}, q{k}) in pl.while_(init_values=(min({first}, {bound}), {second})): #pl")
                 add(f"{pad}    pl.cond(p{k} < {bound}) #pl")
+                inner = [f"q{k}"]
+            self.carries += inner
             self.block(indent + 1, depth - 1, False)
-            one = f"p{k} + 1" if pick == 2 else f"(q{k} - p{k}) % 97"
-            two = f"(q{k} + {self.expression(1)}) % 97"
-            add(f"{pad}    p{k}, q{k} = {one}, {two} #py")
-            add(f"{pad}    r{k}, s{k} = pl.yield_({one}, {two}) #pl")
-            add(f"{pad}r{k}, s{k} = p{k}, q{k} #py")
-        add(f"{pad}{self.random.choice(NAMES)} = r{k} - s{k}")
+            left = f"p{k} + 1" if pick == 2 else f"(q{k} - p{k}) % 97"
+            right = f"(q{k} + {self.expression(1)}) % 97"
+            del self.carries[-len(inner) :]
+            if self.random.randrange(3) == 0:  # the names at the end of the body are carried on
+                add(f"{pad}    p{k}, q{k} = {left}, {right}")
+                add(f"{pad}{one}, {two} = p{k}, q{k} #py")
+                add(f"{pad}{one}, {two} = p{k}_out, q{k}_out #pl")
+            else:
+                add(f"{pad}    p{k}, q{k} = {left}, {right} #py")
+                add(f"{pad}    {one}, {two} = pl.yield_({left}, {right}) #pl")
+                add(f"{pad}{one}, {two} = p{k}, q{k} #py")
+        add(f"{pad}{self.random.choice(NAMES)} = {one} - {two}")
 
     def branch(self, pad: str, indent: int, depth: int, in_loop: bool) -> None:
         """Every branch gives the same new name a value; the code behind reads it."""

@@ -546,3 +546,39 @@ def test_tile_subscripts() -> None:
     want[0:8, 0:32] = x[8:16, 16:48] * 2.0
     want[3] = want[30]
     np.testing.assert_array_equal(got[1], want)
+
+
+NAMES_OF_CARRIES = {
+    "a result with the name of an outer value, in a loop": (
+        "acc = 0\nfor k in pl.range(n):\n    for i, (a,) in pl.range(4, init_values=(acc,)):\n        acc = pl.yield_(a + 1)\nreturn acc",
+        lambda n: 4 * n,
+    ),
+    "a result with the name of an outer value, in a branch": (
+        "r = 7\nif n > 1:\n    for i, (a,) in pl.range(4, init_values=(r,)):\n        r = pl.yield_(a + 1)\nreturn r",
+        lambda n: 11 if n > 1 else 7,
+    ),
+    "a name that one branch assigns and the other yields": (
+        "if n > 1:\n    r = n\nelse:\n    for i, (a,) in pl.range(4, init_values=(n,)):\n        r = pl.yield_(a + 1)\nreturn r",
+        lambda n: n if n > 1 else n + 4,
+    ),
+    "a carry that a branch assigns to": (
+        "for i, (a,) in pl.range(6, init_values=(n,)):\n    if i > 2:\n        a = a + 1\n    b = pl.yield_(a)\nreturn b",
+        lambda n: n + 3,
+    ),
+    "a carried loop without a yield": (
+        "for i, (a,) in pl.range(3, init_values=(n,)):\n    if i > 0:\n        a = a + 1\nreturn a_out",
+        lambda n: n + 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMES_OF_CARRIES)
+def test_names_of_carries_and_results(name: str) -> None:
+    body, meaning = NAMES_OF_CARRIES[name]
+    node = parse(
+        f"{HEAD}@pl.program\nclass P:\n    @pl.function(type=pl.FunctionType.Orchestration)\n"
+        f"    def main(self, n: pl.Scalar[pl.INDEX]):\n{textwrap.indent(body, ' ' * 8)}\n"
+    )
+    round_trip(node)
+    for n in (0, 1, 5):
+        assert run(node, [], [n]) == [meaning(n)]

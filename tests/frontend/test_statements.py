@@ -48,9 +48,9 @@ def test_a_parameter_can_be_assigned() -> None:
 def test_an_iter_arg_is_never_assigned() -> None:
     node = parse(opaque("for i, (a,) in pl.range(n, init_values=(n,)):\n    a = a + 1\nreturn a_out"))
     loop = node.body[0]
-    assert loop.body.var is not loop.iter_args[0]
-    assert loop.body.var.name_hint == "a"
-    assert loop.body.value.left is loop.iter_args[0]
+    assert loop.body[0].var is not loop.iter_args[0]
+    assert loop.body[0].var.name_hint == "a"
+    assert loop.body[0].value.left is loop.iter_args[0]
 
 
 def test_underscore_is_an_ordinary_name_that_never_constrains_types() -> None:

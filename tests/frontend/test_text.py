@@ -164,3 +164,17 @@ def test_the_text_may_postpone_annotations() -> None:
 def test_callers_future_imports_are_not_inherited() -> None:
     node = pl.parse("@pl.function\ndef f(x: pl.Tensor[[q], pl.FP32]):\n    return\n")
     assert node.params[0].type.shape[0].name_hint == "q"
+
+
+def test_an_undeclared_name_in_a_method_signature_is_a_dynamic_symbol():
+    text = """
+import pypto.language as pl
+@pl.program
+class P:
+    @pl.function
+    def f(self, x: pl.Tensor[[Rows, 4], pl.FP32]) -> pl.Tensor[[Rows, 4], pl.FP32]:
+        return x
+"""
+    function = pl.parse(text)["f"]
+    assert function.params[0].type.shape[0].name_hint == "Rows"
+    assert function.return_types[0].shape[0] is function.params[0].type.shape[0]

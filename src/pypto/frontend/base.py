@@ -216,11 +216,11 @@ class ParserBase:
         if not inner or self.strict_ssa:
             return None
         depth = self.scopes.depth_of(name)
-        if depth < 0:
-            found = self.scopes.lookup_sibling(name)
-        else:  # each construct has one table of names
-            outside = depth < self.scopes.depth - len(self.constructs) + inner
-            found = self.scopes.tables[depth][name] if outside else None
+        found = self.scopes.lookup(name)
+        # Each construct has one table of names.
+        if depth < 0 or depth >= self.scopes.depth - len(self.constructs) + inner:
+            sibling = self.scopes.lookup_sibling(name)
+            found = sibling if found is None or found is sibling else None
         if type(found) is not Var or self.context.dynamic.get(found.name_hint) is found:
             return None
         return found

@@ -239,7 +239,8 @@ class ControlFlow(Statements):
 
     def bind_result(self, var: Var) -> None:
         """Bind a result of a construct in the enclosing scope."""
-        self.scopes.rebind(var.name_hint, var)
+        if self.scopes.lookup(var.name_hint) is not var:
+            self.scopes.bind(var.name_hint, var)
         if self.strict_ssa:
             self.definition_spans[var] = var.span
 
@@ -420,11 +421,38 @@ class ControlFlow(Statements):
             for var in (*loop_vars, *iter_args):
                 self.scopes.bind(var.name_hint, var)
             with self.collecting() as stmts:
+                if iter_args and not self.strict_ssa:
+                    self._copy_rebound(iter_args, node.body)
                 self.block(node.body if name != "while_" else node.body[1:])
+                if iter_args and construct.yield_names is None:
+                    self._implied_yield(iter_args, node)
         finally:
             self.constructs.pop()
             self.scopes.pop(leak=not carried)
         return construct, stmts
+
+    def _implied_yield(self, iter_args: list[IterArg], node: Any) -> None:
+        """A carried loop without a yield carries on what its names are bound to at the end of the body."""
+        values: list[Expr] = []
+        for arg in iter_args:
+            value = self.scopes.lookup(arg.name_hint)
+            value = value if isinstance(value, Expr) else arg
+            problem = mismatch(arg.type, value.type, value)
+            if problem is not None:
+                self.type_error(f"value of iter arg '{arg.name_hint}' behind the body: the carry {problem}", node)
+            values.append(value)
+        self.body.append(YieldStmt(FrozenList(values), self.span(node)))
+
+    def _copy_rebound(self, iter_args: list[IterArg], body: list[ast.stmt]) -> None:
+        """A carry that a branch or loop of the body assigns to is worked on in a variable of its own.
+
+        An iter arg can't be assigned; a new variable in the branch would have no value when the branch isn't taken.
+        """
+        rebound = nested_stores(body)
+        for arg in iter_args:
+            if arg.name_hint in rebound:
+                var = self.new_var(arg.name_hint, arg.type, arg.span)
+                self.body.append(AssignStmt(var, arg, arg.span))
 
     def _loop_results(self, construct: Construct, iter_args: list[IterArg], span: Any) -> list[Var]:
         """The return variables: named by the yield, or synthetic for a carried loop without one."""
@@ -500,6 +528,44 @@ class ControlFlow(Statements):
 
     def block(self, statements: list[ast.stmt]) -> None:
         raise NotImplementedError
+
+
+def nested_stores(statements: list[ast.stmt], nested: bool = False) -> set[str]:
+    """The names that branches and loops among the statements assign to.
+
+    The names of a yield are assigned where the construct that it belongs to stands.
+    """
+    found: set[str] = set()
+    for node in statements:
+        kind = type(node)
+        if kind is ast.If or kind is ast.For or kind is ast.While:
+            bodies = [*node.body, *node.orelse]  # type: ignore[attr-defined]
+            found |= nested_stores(bodies, True)
+            if nested:
+                found.update(name for inner in bodies if _is_yield(inner) for name in _stored(inner))
+        elif kind is ast.With:
+            found |= nested_stores(node.body, nested)  # type: ignore[attr-defined]
+            if nested:
+                found.update(name for item in node.items for name in _stored(item.optional_vars))  # type: ignore[attr-defined]
+        elif nested and not _is_yield(node):
+            found |= _stored(node)
+    return found
+
+
+def _is_yield(node: ast.stmt) -> bool:
+    value = getattr(node, "value", None)
+    return type(value) is ast.Call and (dotted(value.func) or ("",))[-1] == "yield_"
+
+
+def _stored(node: ast.AST | None) -> set[str]:
+    """The names that one statement or target assigns to; a write to a part of a value assigns the value's name."""
+    found = set()
+    for inner in ast.walk(node) if node is not None else ():
+        if type(inner) is ast.Name and type(inner.ctx) is ast.Store:
+            found.add(inner.id)
+        elif type(inner) is ast.Subscript and type(inner.ctx) is ast.Store and type(inner.value) is ast.Name:
+            found.add(inner.value.id)
+    return found
 
 
 def _loop_dtype(bounds: list[Expr]) -> DataType:

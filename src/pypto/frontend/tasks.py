@@ -378,10 +378,12 @@ class Tasks(Calls):
         found = self.bound_outside(name)
         if found is not None and found.type is TASK_ID_TYPE:
             self.note_assignment(found)
+            if self.scopes.lookup(name) is None:
+                self.scopes.bind(name, found)
             return found
         invalid = self.expr(ast.copy_location(ast.Constant(None), node))
         var = Var(name, TASK_ID_TYPE, span)
-        self.scopes.rebind(name, var)
+        self.scopes.bind(name, var)
         comments = self.comments.take_pending()
         self.body.append(AssignStmt(var, invalid, span))
         self.comments._pending = comments

@@ -60,6 +60,9 @@ def parse(code: str, filename: str = "<string>", source_map: SourceMap | None = 
     )
     if "pld" in code:
         namespace["pld"] = importlib.import_module("pypto.language.distributed")
+    for name in _class_annotation_names(tree):
+        if not hasattr(builtins, name):
+            namespace.setdefault(name, namespace["pl"].dynamic(name))
     saved = linecache.cache.get(filename)
     linecache.cache[filename] = (len(code), None, lines, filename)
     if source_map is not None:
@@ -122,6 +125,18 @@ def _without_dsl_bodies(tree: ast.Module) -> ast.Module:
         return node
 
     return ast.Module([stripped(node) for node in tree.body], tree.type_ignores)
+
+
+def _class_annotation_names(tree: ast.Module) -> dict[str, None]:
+    """Names in signatures inside classes: a class body does not ask the module's ``__missing__`` for what it lacks."""
+    found: dict[str, None] = {}
+    for cls in tree.body:
+        for method in cls.body if isinstance(cls, ast.ClassDef) else ():
+            if isinstance(method, ast.FunctionDef):
+                annotations = [a.annotation for a in method.args.args if a.annotation is not None]
+                annotations += [method.returns] if method.returns is not None else []
+                found.update({n.id: None for a in annotations for n in ast.walk(a) if isinstance(n, ast.Name)})
+    return found
 
 
 def _names_function(decorator: ast.expr) -> bool:

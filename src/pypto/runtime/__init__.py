@@ -19,8 +19,9 @@ _FROM = {
     "pypto.runtime.worker": "ChipWorker RegistrationHandle Worker",
 }
 _SUBMODULES = (
-    "arrays artifact bench binding checking device_tensor element_types errors execute graph interpreter log mixed"
-    " records regions report run_config runner scalar_args scalars scope_tasks signature spans tensor_spec worker"
+    "activations arrays artifact bench binding checking device_tensor element_types errors execute frames graph"
+    " interpreter kernel_scopes launches log mixed records regions report run_config runner scalar_args scalars"
+    " scope_tasks signature spans tensor_spec worker"
 ).split()
 
 __getattr__, __dir__ = lazy_exports(__name__, spread(_FROM), _SUBMODULES)

@@ -25,14 +25,14 @@ class BenchmarkStats:
     ``host_wall_us``: the whole dispatch. ``device_wall_us``: from the start of the first task to the end of the last.
     """
 
-    device_wall_us: list[float]
-    host_wall_us: list[float]
-    rounds: int
-    warmup: int
+    device_wall_us: list[float] = field(default_factory=list)
+    host_wall_us: list[float] = field(default_factory=list)
+    rounds: int = 0
+    warmup: int = 0
     invocations: list[TraceInvocation] = field(default_factory=list)
     rounds_dispatches: list[Any] = field(default_factory=list)
     fallback_flattened: bool = False
-    unstable_dispatch_slots: list[Any] = field(default_factory=list)
+    unstable_dispatch_slots: tuple[Any, ...] = ()
 
     # --- summaries ----------------------------------------------------------------------------------------------------
 

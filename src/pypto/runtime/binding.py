@@ -35,14 +35,18 @@ class BoundCall:
     """Arguments made ready. ``given``: what the caller passed or what was allocated for it, by position; ``values``:
     the same as run-time values; ``return_style``: outputs were left out."""
 
-    __slots__ = ("_back", "given", "like_torch", "return_style", "values")
+    __slots__ = ("_back", "given", "return_style", "values")
 
     def __init__(self, given: list[Any], values: list[Any], back: list[Any], return_style: bool) -> None:
         self.given = given
         self.values = values
         self.return_style = return_style
-        self.like_torch = any(is_torch_tensor(g) or _of_torch(g) for g in given)
         self._back = back
+
+    @property
+    def like_torch(self) -> bool:
+        """Whether results are torch tensors: an argument is one."""
+        return _any_torch(self.given)
 
     def copy_back(self) -> None:
         """Write what was computed in packed copies into the caller's strided arrays."""
@@ -75,8 +79,8 @@ class BoundCall:
         return as_torch(value.data) if self.like_torch else value.data
 
 
-def _of_torch(given: Any) -> bool:
-    return isinstance(given, DeviceTensor) and str(given.dtype).startswith("torch.")
+def _any_torch(given: Sequence[Any]) -> bool:
+    return any(is_torch_tensor(g) or (isinstance(g, DeviceTensor) and str(g.dtype).startswith("torch.")) for g in given)
 
 
 def _same_view(a: Any, b: Any) -> bool:
@@ -133,10 +137,11 @@ def bind_call(
 ) -> BoundCall:
     """The arguments of a call of ``function`` as run-time values."""
     given, return_style = place_arguments(infos, args, kwargs, has_return, who)
-    like_torch = any(is_torch_tensor(g) or _of_torch(g) for g in given)
-    for i, value in enumerate(given):
-        if value is OMITTED:
-            given[i] = _allocate(infos[i], like_torch)
+    if return_style:
+        like_torch = _any_torch(given)
+        for i, value in enumerate(given):
+            if value is OMITTED:
+                given[i] = _allocate(infos[i], like_torch)
     values: list[Any] = [None] * len(given)
     views: dict[int, Any] = {}
     extents: dict[Any, tuple[int, str, int]] = {}
@@ -144,9 +149,11 @@ def bind_call(
         if info.is_scalar:
             values[i] = scalar_value(info, value)
         else:
-            views[i] = _checked_view(info, value)
-            _check_extents(info, function.params[i].type, views[i].shape, extents)
-    _check_derived_extents(function, infos, views, extents)
+            view = views[i] = _checked_view(info, value)
+            if view.shape != info.shape:  # it has dynamic extents
+                _check_extents(info, function.params[i].type, view.shape, extents)
+    if extents:
+        _check_derived_extents(function, infos, views, extents)
     back: list[Any] = []
     for i, buffer_view in _buffers(infos, views, back, allow_overlap).items():
         values[i] = buffer_view
@@ -177,12 +184,16 @@ def _checked_view(info: ParamInfo, value: Any) -> Any:
         )
     written = info.direction is not ParamDirection.In
     view = host_view(value, info.name, written)
-    assert info.shape is not None
-    wanted = numpy_dtype(info.dtype)
-    fits = view.dtype == wanted and len(view.shape) == len(info.shape)
-    if not fits or any(n not in (-1, m) for n, m in zip(info.shape, view.shape, strict=True)):
+    shape = info.shape
+    assert shape is not None
+    fits = view.dtype == numpy_dtype(info.dtype)
+    if not fits or (view.shape != shape and not _matches(view.shape, shape)):
         raise TypeError(f"Parameter '{info.name}': expected {info.describe()}, got {tuple(view.shape)} {view.dtype}")
     return view
+
+
+def _matches(actual: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    return len(actual) == len(wanted) and all(n in (-1, m) for n, m in zip(wanted, actual, strict=True))
 
 
 def _check_extents(info: ParamInfo, kind: Any, shape: Sequence[int], known: dict[Any, tuple[int, str, int]]) -> None:
@@ -239,11 +250,14 @@ def _buffers(
     first_of: dict[Any, int] = {}
     same_as: dict[int, int] = {}
     written: dict[int, bool] = {}
+    spans: dict[int, tuple[int, int]] = {}
     for i, view in views.items():
-        key = (view.__array_interface__["data"][0], view.shape, view.strides, view.dtype)
+        address = view.__array_interface__["data"][0]
+        spans[i] = _span(view, address)
+        key = (address, view.shape, view.strides, view.dtype)
         first = same_as[i] = first_of.setdefault(key, i)
         written[first] = written.get(first, False) or infos[i].direction is not ParamDirection.In
-    groups = _overlaps(infos, {i: views[i] for i in written}, written, allow_overlap)
+    groups = _overlaps(infos, views, written, spans, allow_overlap)
     made: dict[int, ArrayValue] = {}
     for i in written:
         view = data = views[i]
@@ -253,13 +267,15 @@ def _buffers(
                 back.append((view, data))
         made[i] = ArrayValue(data, Buffer(data, infos[i].name, external=True))
     for members in groups:
-        _share_buffer(infos, views, made, members)
+        _share_buffer(infos, views, made, members, spans)
     return {i: made[same_as[i]] for i in views}
 
 
-def _span(view: Any) -> tuple[int, int]:
-    """First and last byte address of a view."""
-    low = high = view.__array_interface__["data"][0]
+def _span(view: Any, address: int) -> tuple[int, int]:
+    """The first byte address of a view, and the one behind its last."""
+    if view.flags.c_contiguous:
+        return address, address + view.nbytes
+    low = high = address
     if view.size == 0:
         return low, low
     for n, stride in zip(view.shape, view.strides, strict=True):
@@ -271,13 +287,18 @@ def _span(view: Any) -> tuple[int, int]:
 
 
 def _overlaps(
-    infos: Sequence[ParamInfo], views: Mapping[int, Any], written: Mapping[int, bool], allow_overlap: bool
+    infos: Sequence[ParamInfo],
+    views: Mapping[int, Any],
+    written: Mapping[int, bool],
+    spans: Mapping[int, tuple[int, int]],
+    allow_overlap: bool,
 ) -> list[list[int]]:
     """Groups of different arrays that share memory, where at least one is written; an error unless allowed."""
-    spans = sorted((*_span(view), i) for i, view in views.items())
+    ordered = sorted((*spans[i], i) for i in written)
     group: dict[int, list[int]] = {}
-    for k, (_, high, i) in enumerate(spans):
-        for low, _, j in spans[k + 1 :]:
+    for k, (_, high, i) in enumerate(ordered):
+        for m in range(k + 1, len(ordered)):
+            low, _, j = ordered[m]
             if low >= high:
                 break
             if not (written[i] or written[j]) or not _share(views[i], views[j]):
@@ -300,18 +321,21 @@ def _overlaps(
 def _share(a: Any, b: Any) -> bool:
     try:
         return bool(np.shares_memory(a, b, max_work=10_000))  # type: ignore[arg-type]  # NumPy takes any int
-    except np.exceptions.TooHardError:
+    except getattr(np, "exceptions", np).TooHardError:  # NumPy before 1.25 has it at its top
         return True  # not decided in reasonable time: they may
 
 
 def _share_buffer(
-    infos: Sequence[ParamInfo], views: Mapping[int, Any], made: dict[int, ArrayValue], members: Sequence[int]
+    infos: Sequence[ParamInfo],
+    views: Mapping[int, Any],
+    made: dict[int, ArrayValue],
+    members: Sequence[int],
+    spans: Mapping[int, tuple[int, int]],
 ) -> None:
     """Put arrays that overlap in part into one buffer that spans them."""
-    spans = [_span(views[m]) for m in members]
-    low, high = min(s[0] for s in spans), max(s[1] for s in spans)
+    low, high = min(spans[m][0] for m in members), max(spans[m][1] for m in members)
     size = views[members[0]].itemsize
-    even = all(views[m].itemsize == size and (_span(views[m])[0] - low) % size == 0 for m in members)
+    even = all(views[m].itemsize == size and (spans[m][0] - low) % size == 0 for m in members)
     # The caller's arrays keep this memory alive for the length of the call.
     raw = np.frombuffer(memoryview((ctypes.c_ubyte * (high - low)).from_address(low)), np.uint8)
     base = raw.view(views[members[0]].dtype) if even else raw

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..ir.span import Span
 from ..ops.values import ArrayValue, Buffer
+from .accesses import AccessIndex
 from .regions import Region
 
 
@@ -43,7 +44,9 @@ class Edge:
 
 
 class Task:
-    """One submit. ``waiting``: producers that are not done; ``started``/``ended``: ns of the monotonic clock."""
+    """One submit. ``waiting``: how many producers are not done; ``slot``: where it stands in the list of ready tasks;
+    ``started``/``ended``: ns of the monotonic clock.
+    """
 
     __slots__ = (
         "body",
@@ -54,6 +57,7 @@ class Task:
         "name",
         "number",
         "predicate",
+        "slot",
         "span",
         "started",
         "waiting",
@@ -68,6 +72,7 @@ class Task:
         self.edges: dict[Task, Edge] = {}
         self.consumers: list[Task] = []
         self.waiting = 0
+        self.slot = -1
         self.predicate: Callable[[], bool] | None = None
         self.started = self.ended = 0
 
@@ -90,9 +95,9 @@ class _Record:
 
     __slots__ = ("readers", "writers")
 
-    def __init__(self) -> None:
-        self.writers: list[tuple[Task, Region]] = []
-        self.readers: list[tuple[Task, Region]] = []
+    def __init__(self, keep_done: bool) -> None:
+        self.writers = AccessIndex(keep_done)
+        self.readers = AccessIndex(keep_done)
 
 
 class TaskGraph:
@@ -148,7 +153,7 @@ class TaskGraph:
                 producer.consumers.append(task)
                 task.waiting += 1
         if not task.waiting:
-            self.ready.append(task)
+            self._make_ready(task)
         return task
 
     def _edge(self, task: Task, producer: Task, reason: str) -> None:
@@ -165,30 +170,29 @@ class TaskGraph:
                 self._edge(task, owner, f"allocation of {buffer.name or 'a tensor'}")
             record = buffer.record
             if record is None:
-                record = buffer.record = _Record()
+                record = buffer.record = _Record(self.record)
             region = Region(value)
-            if not self.record:
-                record.writers = [w for w in record.writers if not w[0].done]
-                record.readers = [r for r in record.readers if not r[0].done]
-            if not manual and not buffer.manual_dep and tag in _LOOKS_UP:
+            automatic = not manual and not buffer.manual_dep
+            if automatic and tag in _LOOKS_UP:
                 self._look_up(task, record, region, tag, buffer)
             # A manual task is registered too: automatic tasks behind the manual scope are ordered after it.
             if tag in _REGISTERS:
-                if tag in (Tag.INOUT, Tag.SOURCE_WRITE) and not manual and not buffer.manual_dep:
-                    record.writers = [w for w in record.writers if not region.covers(w[1])]
-                record.writers.append((task, region))
+                # Who comes after this task comes after all that it waited for.
+                if automatic and tag in _LOOKS_UP:
+                    record.writers.drop_covered(region)
+                if automatic and tag is Tag.SOURCE_WRITE:
+                    record.readers.drop_covered(region)
+                record.writers.add(task, region)
             if tag is Tag.INPUT or tag is Tag.INOUT:
-                record.readers.append((task, region))
+                record.readers.add(task, region)
 
     def _look_up(self, task: Task, record: _Record, region: Region, tag: Tag, buffer: Buffer) -> None:
         name = buffer.name or "a tensor"
-        for writer, written in record.writers:
-            if writer is not task and region.overlaps(written):
-                self._edge(task, writer, f"overlap with the write of {name}")
+        for writer in record.writers.overlapping(region):
+            self._edge(task, writer, f"overlap with the write of {name}")
         if tag is Tag.SOURCE_WRITE:
-            for reader, read in record.readers:
-                if reader is not task and region.overlaps(read):
-                    self._edge(task, reader, f"overwrites what is read of {name}")
+            for reader in record.readers.overlapping(region):
+                self._edge(task, reader, f"overwrites what is read of {name}")
 
     # --- execution ----------------------------------------------------------------------------------------------------
 
@@ -205,45 +209,63 @@ class TaskGraph:
         self.task_ns += task.ended - task.started
 
     def wait_for(self, tasks: Iterable[Task]) -> None:
-        """Run ready tasks in random legal order until these are done."""
-        needed = [t for t in tasks if not t.done]
-        if not needed:
-            return
-        among = self._ancestors(needed)
-        while any(not t.done for t in needed):
-            self._step([t for t in self.ready if t in among])
+        """Run tasks in random legal order until these are done: these and what they wait for, nothing else."""
+        among = self._unfinished_ancestors(tasks)
+        candidates = [t for t in among if not t.waiting]
+        left = len(among)
+        while candidates:
+            task = self._draw(candidates)
+            self._run_ready(task)
+            left -= 1
+            candidates += [t for t in task.consumers if not t.waiting and t in among]
+            task.consumers.clear()
+        if left:
+            raise RuntimeError("no task can run: the dependencies form a cycle")
 
-    def _ancestors(self, tasks: Sequence[Task]) -> set[Task]:
-        found: set[Task] = set()
+    def _unfinished_ancestors(self, tasks: Iterable[Task]) -> dict[Task, None]:
+        """These tasks and all that they wait for, in an order that does not depend on hashes."""
+        found: dict[Task, None] = {}
         stack = list(tasks)
         while stack:
             task = stack.pop()
             if task not in found and not task.done:
-                found.add(task)
+                found[task] = None
                 stack.extend(task.edges)
         return found
 
-    def _step(self, candidates: list[Task]) -> None:
-        if not candidates:
-            raise RuntimeError("no task can run: the dependencies form a cycle")
+    def _make_ready(self, task: Task) -> None:
+        task.slot = len(self.ready)
+        self.ready.append(task)
+
+    def _draw(self, candidates: list[Task]) -> Task:
+        """Take a random task out of a list: the last one takes its place."""
         at = self.rng.randrange(len(candidates))
         task = candidates[at]
-        if candidates is not self.ready:
-            at = self.ready.index(task)
-        self.ready[at] = self.ready[-1]
-        self.ready.pop()
+        candidates[at] = candidates[-1]
+        candidates.pop()
+        return task
+
+    def _run_ready(self, task: Task) -> None:
+        """Run a ready task and count it off in its consumers."""
+        last = self.ready.pop()
+        if last is not task:
+            self.ready[task.slot] = last
+            last.slot = task.slot
         del self.pending[task]
         self._run(task)
         for consumer in task.consumers:
             consumer.waiting -= 1
             if not consumer.waiting:
-                self.ready.append(consumer)
-        task.consumers.clear()
+                self._make_ready(consumer)
 
     def finish(self) -> None:
         """Run everything that is left."""
-        while self.pending:
-            self._step(self.ready)
+        while self.ready:
+            task = self.ready[self.rng.randrange(len(self.ready))]
+            self._run_ready(task)
+            task.consumers.clear()
+        if self.pending:
+            raise RuntimeError("no task can run: the dependencies form a cycle")
 
     def sync(self, value: ArrayValue, for_write: bool = False) -> None:
         """Wait for the owner and the overlapping writers of a tensor (and its readers, before the host writes it)."""
@@ -255,9 +277,9 @@ class TaskGraph:
             waits.append(value.buffer.owner)
         if record is not None:
             region = Region(value)
-            waits += [t for t, r in record.writers if region.overlaps(r)]
+            waits += record.writers.overlapping(region)
             if for_write:
-                waits += [t for t, r in record.readers if region.overlaps(r)]
+                waits += record.readers.overlapping(region)
         self.wait_for(waits)
 
 

@@ -17,7 +17,7 @@ class BackendType(enum.Enum):
     Ascend950 = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Mem:
     """One on-chip memory: its space, its size in bytes (0: not limited), the alignment of addresses in it."""
 
@@ -26,7 +26,7 @@ class Mem:
     alignment: int
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, slots=True)
 class Core:
     """A core and the memories that it addresses."""
 
