@@ -184,8 +184,12 @@ def test_deep_nesting_is_an_error_and_not_a_crash() -> None:
 def test_expressions_too_deep_are_errors_and_not_crashes() -> None:
     parse(opaque("a = n" + " + 1" * 700 + "\nreturn"))
     parse(opaque("a = " + "-(" * 60 + "n" + ")" * 60 + "\nreturn"))
+    beyond = opaque("a = n" + " + 1" * 100_000 + "\nreturn")
+    if sys.version_info < (3, 11):  # its parser has no limit here, and so there is none
+        parse(beyond)
+        return
     with pytest.raises(SyntaxError, match="Failed to compile code"):
-        parse(opaque("a = n" + " + 1" * 100_000 + "\nreturn"))
+        parse(beyond)
 
 
 def test_loaded_functions_are_unaffected_by_an_earlier_failure(tmp_path: Path) -> None:
