@@ -31,7 +31,7 @@ def test_tile_form_is_stamped_with_the_vector_space():
     assert call.kwargs["mode"] == 1
 
 
-@pytest.mark.parametrize("number, name", enumerate(MODES))
+@pytest.mark.parametrize("number, name", list(enumerate(MODES)))
 def test_mode_names_and_numbers(number, name):
     x = tensor([4, 8])
     assert pl_tensor["cast"](x, D.FP16, name).kwargs["mode"] == number

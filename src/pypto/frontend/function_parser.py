@@ -28,8 +28,8 @@ from .errors import (
     first_of,
 )
 from .scope import POISON
-from .scopes import Scopes
 from .source import Source
+from .spmd import Spmd
 
 # Python recurses about six frames a nesting level of the body; deeper programs get a clear error instead of a crash.
 MAX_DEPTH = 100
@@ -59,7 +59,7 @@ class FunctionOptions:
         self.external_source = external_source
 
 
-class FunctionParser(Scopes):
+class FunctionParser(Spmd):
     """Parses one ``def``. Statement by statement: an error ends its statement only, and all errors are reported."""
 
     def __init__(
