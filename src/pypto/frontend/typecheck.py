@@ -37,15 +37,19 @@ def same_up_to_proof(a: Type, b: Type) -> bool:
     if isinstance(a, ShapedType) and isinstance(b, ShapedType):
         if a.dtype is not b.dtype or not _extents_agree(a.shape, b.shape):
             return False
-        if not _extents_agree(a.valid_extents, b.valid_extents):
-            # A valid region may change along a loop; what stays the same is the allocation.
-            return isinstance(a, (TileType, TensorType))
-        return (
-            not isinstance(a, TileType) or a.memory_space is b.memory_space or None in (a.memory_space, b.memory_space)
-        )  # type: ignore[attr-defined]
+        return _extents_agree(a.valid_extents, b.valid_extents) and _same_place(a, b)
     if isinstance(a, TupleType) and isinstance(b, TupleType):
         return len(a.types) == len(b.types) and all(map(same_up_to_proof, a.types, b.types))
     return bool(a == b)
+
+
+def _same_place(a: ShapedType, b: ShapedType) -> bool:
+    """Tiles: the same space and layout, where both are known; tensors: the any."""
+    if isinstance(a, TileType) and isinstance(b, TileType):
+        if a.memory_space is None or b.memory_space is None:
+            return True
+        return a.memory_space is b.memory_space and a.get_effective_tile_view().same_layout(b.get_effective_tile_view())
+    return True
 
 
 def _dtypes_agree(want: DataType, have: DataType, value: Expr | None) -> bool:

@@ -58,9 +58,11 @@ class BoundCall:
         found = [self._returned(value) for value in values]
         return found[0] if len(found) == 1 else tuple(found)
 
-    def names_parameters(self, values: Sequence[Any]) -> bool:
-        """Whether every returned value is the whole of an argument (which the caller has already)."""
-        return all(self._position(value) is not None for value in values)
+    def names_outputs(self, values: Sequence[Any], infos: Sequence[ParamInfo]) -> bool:
+        """Whether every returned value is the whole of an argument that the program may write: the caller has the result
+        then. Which of its inputs a program gave back, the caller can't know."""
+        found = [self._position(value) for value in values]
+        return all(i is not None and infos[i].direction is not ParamDirection.In for i in found)
 
     def _position(self, value: Any) -> int | None:
         if type(value) is not ArrayValue:

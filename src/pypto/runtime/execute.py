@@ -84,7 +84,7 @@ class Executable:
         values = interpreter.run(self.function, bound.values)
         bound.copy_back()
         result = None
-        if bound.return_style or (values and not bound.names_parameters(values) and not self._has_outputs()):
+        if bound.return_style or (values and not bound.names_outputs(values, self.infos) and not self._has_outputs()):
             result = bound.result(values)
         timing.end = time.perf_counter_ns()
         graph = interpreter.graph

@@ -24,7 +24,7 @@ from .errors import ProgramError
 from .frames import BREAK, CONTINUE, RETURN, Frame, Hook
 from .graph import INVALID_TASK, Task, TaskGraph
 from .kernel_scopes import KernelScopes
-from .scalars import BINARY, UNARY, normalize, round_float, wrap
+from .scalars import BINARY, UNARY, normalize, operate, round_float
 from .scope_tasks import ScopeSummary
 
 
@@ -216,6 +216,8 @@ class Interpreter(KernelScopes):
                 return frame.env[expr]  # type: ignore[index]
             except KeyError:
                 return self._unbound(expr, frame)  # type: ignore[arg-type]
+        if kind is x.ConstInt:
+            return expr.value  # type: ignore[attr-defined]
         handler = _EXPRESSIONS.get(kind)
         if handler is None:
             raise InternalError(f"the interpreter has no meaning for {kind.__name__}")
@@ -235,21 +237,17 @@ class Interpreter(KernelScopes):
         return expr.value
 
     def _binary(self, expr: x.BinaryExpr, frame: Frame) -> Any:
+        left: Expr = expr.left
+        if type(left) not in BINARY:
+            return operate(expr, self.eval(left, frame), self.eval(expr.right, frame))
         # Unrolled programs have chains of thousands of levels: walk the left spine without recursion.
         spine = [expr]
-        left: Expr = expr.left
         while isinstance(left, x.BinaryExpr):
             spine.append(left)
             left = left.left
         value = self.eval(left, frame)
         for node in reversed(spine):
-            right = self.eval(node.right, frame)
-            value = BINARY[type(node)](value, right)
-            dtype = node.dtype
-            if dtype.is_int_:
-                value = wrap(value, dtype)
-            elif dtype.is_float_:
-                value = round_float(value, dtype)
+            value = operate(node, value, self.eval(node.right, frame))
         return value
 
     def _unary(self, expr: x.UnaryExpr, frame: Frame) -> Any:
@@ -257,7 +255,7 @@ class Interpreter(KernelScopes):
         return normalize(value, expr.dtype)
 
     def _make_tuple(self, expr: x.MakeTuple, frame: Frame) -> Any:
-        return tuple(self.eval(e, frame) for e in expr.elements)
+        return tuple([self.eval(e, frame) for e in expr.elements])
 
     def _tuple_item(self, expr: x.TupleGetItemExpr, frame: Frame) -> Any:
         value = self.eval(expr.tuple, frame)
@@ -273,8 +271,10 @@ class Interpreter(KernelScopes):
         definition = REGISTRY.get(name)
         if definition is None or definition.reference is None:
             raise ProgramError(f"operation '{name}' has no meaning on this platform", expr.span, frame.function)
-        args = [self.eval(a, frame) for a in expr.args]
-        args = [list(a) if type(a) is tuple else a for a in args]
+        args = []
+        for operand in expr.args:
+            value = self.eval(operand, frame)
+            args.append(list(value) if type(value) is tuple else value)
         if not frame.in_kernel and self.graph.pending and name not in _SHAPE_ONLY:
             viewed = definition.alias_operand if definition.alias is Alias.VIEW else None
             for i, arg in enumerate(args):

@@ -15,9 +15,14 @@ class Region:
     def __init__(self, value: ArrayValue) -> None:
         data: Any = value.data
         base = value.buffer.base
-        self.low = data.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-        reach = sum((n - 1) * s for n, s in zip(data.shape, data.strides, strict=True)) if data.size else 0
-        self.high = self.low + reach + data.itemsize if data.size else self.low
+        self.low = 0
+        if data is not base:
+            self.low = data.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        self.high = self.low
+        if data.size:
+            self.high += data.itemsize
+            for n, stride in zip(data.shape, data.strides, strict=True):
+                self.high += (n - 1) * stride
         self.shape = data.shape
         self.strides = data.strides
 

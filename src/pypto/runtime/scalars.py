@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -41,16 +42,20 @@ def normalize(value: Any, dtype: DataType) -> Any:
     return bool(value) if dtype is DataType.BOOL else value
 
 
-def _checked_division(function: Callable[[Any, Any], Any], word: str) -> Callable[[Any, Any], Any]:
+def _floored(function: Callable[[Any, Any], Any], word: str) -> Callable[[Any, Any], Any]:
     def divide(a: Any, b: Any) -> Any:
-        if b == 0 and isinstance(b, int):
-            raise ZeroDivisionError(f"integer {word} by zero")
+        if b == 0:
+            if isinstance(b, int):
+                raise ZeroDivisionError(f"integer {word} by zero")
+            return math.nan
         return function(a, b)
 
     return divide
 
 
 def _true_divide(a: Any, b: Any) -> Any:
+    if b == 0 and isinstance(b, int):
+        raise ZeroDivisionError("integer division by zero")
     if isinstance(a, int) and isinstance(b, int):
         quotient = abs(a) // abs(b)  # integers round toward zero
         return quotient if (a < 0) == (b < 0) else -quotient
@@ -68,15 +73,6 @@ def _shift(function: Callable[[int, int], int]) -> Callable[[int, int], int]:
     return shift
 
 
-def _float_floor(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def compute(a: Any, b: Any) -> Any:
-        if isinstance(a, float) and b == 0:
-            return math.nan
-        return function(a, b)
-
-    return compute
-
-
 def _power(a: Any, b: Any) -> Any:
     if isinstance(a, int) and isinstance(b, int):
         if b < 0:
@@ -92,30 +88,41 @@ def _power(a: Any, b: Any) -> Any:
 
 
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
-    x.Add: lambda a, b: a + b,
-    x.Sub: lambda a, b: a - b,
-    x.Mul: lambda a, b: a * b,
-    x.FloorDiv: _checked_division(_float_floor(lambda a, b: a // b), "division"),
-    x.FloorMod: _checked_division(_float_floor(lambda a, b: a % b), "modulo"),
-    x.FloatDiv: _checked_division(_true_divide, "division"),
+    x.Add: operator.add,
+    x.Sub: operator.sub,
+    x.Mul: operator.mul,
+    x.FloorDiv: _floored(operator.floordiv, "division"),
+    x.FloorMod: _floored(operator.mod, "modulo"),
+    x.FloatDiv: _true_divide,
     x.Min: min,
     x.Max: max,
     x.Pow: _power,
-    x.Eq: lambda a, b: a == b,
-    x.Ne: lambda a, b: a != b,
-    x.Lt: lambda a, b: a < b,
-    x.Le: lambda a, b: a <= b,
-    x.Gt: lambda a, b: a > b,
-    x.Ge: lambda a, b: a >= b,
+    x.Eq: operator.eq,
+    x.Ne: operator.ne,
+    x.Lt: operator.lt,
+    x.Le: operator.le,
+    x.Gt: operator.gt,
+    x.Ge: operator.ge,
     x.And: lambda a, b: bool(a) and bool(b),
     x.Or: lambda a, b: bool(a) or bool(b),
     x.Xor: lambda a, b: bool(a) != bool(b),
-    x.BitAnd: lambda a, b: a & b,
-    x.BitOr: lambda a, b: a | b,
-    x.BitXor: lambda a, b: a ^ b,
-    x.BitShiftLeft: _shift(lambda a, b: a << b),
-    x.BitShiftRight: _shift(lambda a, b: a >> b),
+    x.BitAnd: operator.and_,
+    x.BitOr: operator.or_,
+    x.BitXor: operator.xor,
+    x.BitShiftLeft: _shift(operator.lshift),
+    x.BitShiftRight: _shift(operator.rshift),
 }
+
+
+def operate(node: x.BinaryExpr, left: Any, right: Any) -> Any:
+    """The value of a two-operand expression for the values of its operands."""
+    value = BINARY[type(node)](left, right)
+    dtype = node.dtype
+    if dtype.is_int_:
+        return wrap(value, dtype)
+    if dtype.is_float_:
+        return round_float(value, dtype)
+    return value
 
 
 def cast(value: Any, dtype: DataType) -> Any:
