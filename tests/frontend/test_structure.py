@@ -8,7 +8,7 @@ import pytest
 
 import pypto.language as pl
 from pypto import ir
-from pypto.diag.parser_errors import ParserSyntaxError, SSAViolationError, UndefinedVariableError
+from pypto.diag.parser_errors import ParserSyntaxError, ParserTypeError, SSAViolationError, UndefinedVariableError
 from pypto.frontend.function_parser import MAX_DEPTH
 
 from .dsl import HEAD, body_text, check_error, kernel, opaque, parse, program
@@ -116,6 +116,18 @@ def test_branch_names_leak_and_share_one_variable() -> None:
     branch = node.body[0]
     assert branch.then_body.var is branch.else_body.var is node.body[1].value[0]
     assert not branch.return_vars
+
+
+def test_a_name_of_two_types_is_an_error_where_it_is_used() -> None:
+    branches = "if n > 1:\n    a = n\nelse:\n    a = g\n"
+    check_error(
+        opaque(branches + "b = a\nreturn"),
+        ParserTypeError,
+        "'a' is pl.Scalar[pl.INDEX] on one path and pl.Scalar[pl.FP32] on another",
+        "b = a",
+    )
+    assert isinstance(parse(opaque(branches + "return")), ir.Function)
+    assert isinstance(parse(opaque(branches + "a = m\nreturn a")), ir.Function)
 
 
 def test_branch_with_yields_has_results() -> None:

@@ -14,7 +14,7 @@ from ..ir.type import ScalarType, Type, UnknownType
 from .base import LOOPS, Construct, types_agree
 from .closure import MISSING, dotted
 from .errors import Suppressed
-from .scope import POISON
+from .scope import POISON, Conflict
 from .statements import Statements
 from .typecheck import mismatch
 
@@ -165,6 +165,10 @@ class ControlFlow(Statements):
         if not names:
             self.scopes.tables[-1].update(then_names)
             self.scopes.tables[-1].update(else_names)
+            for name in then_names.keys() & else_names.keys():
+                a, b = then_names[name], else_names[name]
+                if type(a) is Var and type(b) is Var and a is not b:
+                    self.scopes.bind(name, Conflict(a.type, b.type))
         for var in return_vars:
             self.bind_result(var)
         self.comments._pending = [*comments, *self.comments._pending]

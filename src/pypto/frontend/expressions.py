@@ -21,7 +21,7 @@ from .errors import (
     Suppressed,
     UnsupportedFeatureError,
 )
-from .scope import POISON
+from .scope import POISON, Conflict
 
 _BINARY_HELPERS: dict[Any, Callable[..., Expr]] = {
     ast.Add: scalars.add,
@@ -94,6 +94,13 @@ class Expressions(Annotations):
         if found is not None:
             if found is POISON:
                 raise Suppressed
+            if type(found) is Conflict:
+                first, second = found.types
+                self.type_error(
+                    f"'{name}' is {first} on one path and {second} on another",
+                    node,
+                    "Give both branches a value of the same type, or use two names",
+                )
             return found
         value = self.closure.get(name)
         if value is MISSING:

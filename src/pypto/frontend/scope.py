@@ -12,6 +12,15 @@ class Poison:
 POISON: Any = Poison()
 
 
+class Conflict:
+    """Bound to a name that means values of different types on different paths: a use of it is an error."""
+
+    __slots__ = ("types",)
+
+    def __init__(self, *types: Any) -> None:
+        self.types = types
+
+
 class ScopeStack:
     """The open scopes, innermost last. ``siblings`` holds, for an else branch, the names of its then branch."""
 
