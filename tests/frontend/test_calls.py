@@ -435,7 +435,7 @@ def test_conflicting_extents_are_refused() -> None:
     check_error(
         two_functions(DYNAMIC, "z = self.k(x, y)\nreturn z", params, "N = pl.dynamic('N')"),
         S,
-        "conflicting bindings",
+        "Dynamic type variable 'N' has conflicting bindings: 48 and 32 are not provably equal",
         "z = self.k",
     )
 
@@ -635,6 +635,20 @@ def test_inline_expansion() -> None:
 )
 def test_refused_inline_calls(statement: str, cls: type, phrase: str) -> None:
     check_error(inline(f"{statement}\nreturn"), cls, phrase, statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "hint"),
+    [
+        ("a = print(x)", "pl.static_print"),
+        ("a = math.exp(x)", "pl.exp(...)"),
+        ("a = exp(x)", "Did you mean 'pl.exp'?"),
+        ("a = x @ x", "pl.matmul(a, b)"),
+    ],
+)
+def test_hints_of_refused_calls(statement: str, hint: str) -> None:
+    error = check_error(inline(f"{statement}\nreturn"), F, "Unsupported", statement)
+    assert error.hint is not None and hint in error.hint, error.hint
 
 
 def test_errors_inside_an_inline_function_name_its_line() -> None:

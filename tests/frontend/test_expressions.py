@@ -127,6 +127,23 @@ def test_integer_division_stays_integer() -> None:
 
 
 @pytest.mark.parametrize(
+    ("expression", "remedy"),
+    [
+        ("g > 0", "write 0.0 for the constant"),
+        ("3 + g", "write 3.0 for the constant"),
+        ("g < i", "convert one with pl.cast"),
+    ],
+)
+def test_a_mix_of_integer_and_float_names_the_remedy(expression: str, remedy: str) -> None:
+    try:
+        value(expression)
+    except S as error:
+        assert str(error).endswith(remedy), str(error)
+    else:
+        pytest.fail("accepted")
+
+
+@pytest.mark.parametrize(
     ("expression", "cls", "phrase"),
     [
         ("i + g", S, "requires same numeric dtype category"),

@@ -326,6 +326,7 @@ def test_shard_and_gather_take_the_split_of_their_region() -> None:
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:pl.split")  # one of the refused texts is also deprecated
 @pytest.mark.parametrize(
     ("head", "cls", "phrase"),
     [

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import pypto.ops  # noqa: F401  (special printed forms come with the op definitions)
-
 from pypto.ir import scalar
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import (

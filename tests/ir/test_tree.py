@@ -346,12 +346,12 @@ def test_deduce_errors() -> None:
     assert deduce_call_return_type([], [const(1)], []) == []
     with pytest.raises(ValueError, match="must match args size"):
         deduce_call_return_type(square, [], [tensor(n)])
-    with pytest.raises(ValueError, match="conflicting bindings"):
+    with pytest.raises(ValueError, match="has conflicting bindings: .* are not provably equal"):
         deduce_call_return_type(square, [var("x", tensor(k, 4))], [tensor(n)])
     twice = scalar.add(k, k)
     same: Any = deduce_call_return_type(square, [var("x", tensor(twice, scalar.mul(const(2), k)))], [tensor(n)])
     assert same[0].shape[0] is twice
-    with pytest.raises(ValueError, match="conflicting bindings"):
+    with pytest.raises(ValueError, match="has conflicting bindings: .* are not provably equal"):
         deduce_call_return_type(square, [var("x", tensor(twice, scalar.mul(const(3), k)))], [tensor(n)])
 
 

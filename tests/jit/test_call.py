@@ -39,6 +39,36 @@ def test_an_omitted_output_is_returned(call):
     assert (call(arrays(1)[0]) == 3.0).all()
 
 
+def test_omitted_outputs_are_what_the_function_returns():
+    @pl.jit
+    def both(x: TENSOR, a: pl.Out[TENSOR], b: pl.Out[TENSOR]):
+        a[:] = pl.add(x, 1.0)
+        b[:] = pl.neg(x)
+        return b, a
+
+    x, given = arrays(2)
+    second, first = both(x)
+    assert (first == 2.0).all() and (second == -1.0).all()
+    compiled = both.compile()
+    assert [r.mean() for r in compiled(x)] == [-1.0, 2.0]
+    rest = both(x, given)  # one of them given: the other is the result
+    assert (given == 2.0).all() and (rest == -1.0).all()
+
+
+def test_a_number_in_an_array_without_dimensions():
+    x, y = arrays(2)
+    plus(x, y, np.array(2.0))
+    assert (y == 3.0).all()
+
+
+def test_an_output_of_a_function_without_return_can_be_omitted():
+    @pl.jit
+    def silent(x: TENSOR, y: pl.Out[TENSOR]):
+        y[:] = pl.neg(x)
+
+    assert (silent(arrays(1)[0]) == -1.0).all()
+
+
 def test_an_omitted_output_with_a_dynamic_extent():
     found = rows(arrays(1, 48)[0])
     assert found.shape == (48, 64)

@@ -99,6 +99,34 @@ def test_a_helper_may_take_tiles(ones, text_of):
     assert "pl.tile.add(t, t)" in text_of(entry.specialize(ones(4, 64), ones(4, 64)))
 
 
+def test_a_parameter_that_is_any_tile(ones, text_of):
+    @pl.jit.inline
+    def halve(t: pl.Tile):
+        return pl.mul(t, 0.5)
+
+    @pl.jit
+    def entry(x: SMALL, o: pl.Out[SMALL]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o = pl.store(halve(pl.load(x, [0, 0], [4, 64])), [0, 0], o)
+        return o
+
+    assert "pl.tile.muls(t, 0.5)" in text_of(entry.specialize(ones(4, 64), ones(4, 64)))
+
+    @pl.jit
+    def wrong(x: SMALL):
+        return halve(x)
+
+    with pytest.raises(ParserTypeError, match="argument 't' of function 'halve': parameter is Tile but expression has"):
+        wrong.specialize(ones(4, 64))
+
+    @pl.jit
+    def tile_entry(x: pl.Tile):
+        return x
+
+    with pytest.raises(ParserTypeError, match="Incomplete type annotation: pl.Tile"):
+        tile_entry.specialize(ones(4, 64))
+
+
 def test_several_results(ones, text_of):
     @pl.jit.incore
     def both(a: pl.Tensor, p: pl.Out[pl.Tensor], q: pl.Out[pl.Tensor]):

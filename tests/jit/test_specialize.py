@@ -97,13 +97,35 @@ def test_static_shape_reads_are_constants(ones, text_of):
     program = entry.specialize(ones(48, 64), ones(2, 3, 4, dtype=np.int8))
     text_of(program)
     function = program["entry"]
-    assert names_assigned(function) == ["half", "a", "b", "c", "d"]
+    assert names_assigned(function) == ["a", "b", "c", "d"]
     assert [([e.value for e in t.shape], t.dtype) for t in function.return_types] == [
         ([48, 64], DataType.FP32),
         ([48, 64], DataType.FP16),
         ([3, 4], DataType.INT8),
         ([2, 67], DataType.INT32),
     ]
+
+
+def test_a_name_bound_once_to_an_int_can_be_an_extent(ones, text_of):
+    @pl.jit
+    def entry(x: pl.Tensor, y: pl.Out[pl.Tensor], k: pl.INT32):
+        half = x.shape[1] // 2
+        block = 16
+        steps = min(half, block) if x.ndim == 2 else 1
+        scalar = k + 1
+        count = 0
+        for _ in pl.range(steps):
+            count = count + 1
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.add(pl.load(x, [0, 0], [block, half]), pl.load(x, [0, half], [16, 32]))
+            y = pl.store(t, [0, 0], y)
+        return y, scalar, count
+
+    program = entry.specialize(ones(48, 64), ones(16, 32), 3)
+    text_of(program)
+    # A scalar parameter keeps its element type, a counter is no constant: both stay statements.
+    assert names_assigned(program["entry"])[:2] == ["scalar", "count"]
+    assert not {"half", "block", "steps"} & set(names_assigned(program["entry"]))
 
 
 def test_a_shape_read_beyond_the_rank_is_an_error(ones):

@@ -156,3 +156,16 @@ def test_out_of_range_at_run():
     call = PL.assemble(tensor([4, 4]), tensor([2, 4]), [scalar(), 0])
     with pytest.raises(OutOfBoundsError, match=r"tensor\.assemble.*offset 3.*dimension 0"):
         run(call, ramp(4, 4), ramp(2, 4), 3)
+
+
+def test_a_store_that_converts_overflows_silently(recwarn):
+    """Values beyond FP16 become infinite; NumPy's warning about it is none of the user's business."""
+    target = array(np.zeros((2, 2), np.float16))
+    run(
+        PL.assemble(tensor([2, 2], D.FP16), tensor([2, 2]), [0, 0]),
+        target,
+        array(np.array([[1e6, 1], [-1e6, 2]], np.float32)),
+        [0, 0],
+    )
+    assert target.data.tolist() == [[np.inf, 1], [-np.inf, 2]]
+    assert not recwarn.list

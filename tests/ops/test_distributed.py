@@ -23,12 +23,19 @@ def signal(shape=(4, 1)):
 def test_windows():
     call = PLD["alloc_window_buffer"]([2, 48], dtype=D.FP32, name="bx")
     assert type(call.args[0]) is ConstInt and call.args[0].value == 384 and call.args[0].dtype is D.INT64
-    assert call.type == PtrType() and call.as_python(format=False) == "pld.tensor.alloc_window_buffer(pl.const(384, pl.INT64))"
+    assert (
+        call.type == PtrType()
+        and call.as_python(format=False) == "pld.tensor.alloc_window_buffer(pl.const(384, pl.INT64))"
+    )
     view = PLD["window"](Var("bx", PtrType()), [2, 48], dtype=D.FP32)
     assert type(view.type) is DistributedTensorType and shape_of(view) == [2, 48]
     for bad, error, phrase in (
         (lambda: PLD["alloc_window_buffer"]([2, 48]), ValueError, "requires dtype="),
-        (lambda: PLD["alloc_window_buffer"](8, dtype=D.FP32), ValueError, "only valid when the first argument is a shape"),
+        (
+            lambda: PLD["alloc_window_buffer"](8, dtype=D.FP32),
+            ValueError,
+            "only valid when the first argument is a shape",
+        ),
         (lambda: PLD["alloc_window_buffer"]([], dtype=D.FP32), ValueError, "must be non-empty"),
         (lambda: PLD["alloc_window_buffer"]([0], dtype=D.FP32), ValueError, "must be positive"),
         (lambda: PLD["window"](scalar(), [2], dtype=D.FP32), TypeError, "expects a Ptr handle"),
@@ -99,8 +106,11 @@ def test_put_and_get():
     for bad, error, phrase in (
         (lambda: TENSOR["put"](dist([4, 8]), 1, tensor([4, 4])), ValueError, "must have the same static shape"),
         (lambda: TENSOR["put"](dist([4, 8]), 1, tensor([4, 8]), [0, 0]), ValueError, "must be provided together"),
-        (lambda: TENSOR["put"](dist([4, 8]), 1, tensor([4, 8]), [1, 0], [0, 0], [4, 8]), ValueError,
-         "dst subregion dimension 0 exceeds dst shape"),
+        (
+            lambda: TENSOR["put"](dist([4, 8]), 1, tensor([4, 8]), [1, 0], [0, 0], [4, 8]),
+            ValueError,
+            "dst subregion dimension 0 exceeds dst shape",
+        ),
         (lambda: TENSOR["put"](dist([4, 8]), 1, tensor([4, 8]), chunk_rows=1.5), TypeError, "must be an int"),
         (lambda: TENSOR["put"](dist([4, 8]), 1, tensor([4, 8]), chunk_rows=-1), ValueError, "must be non-negative"),
         (lambda: TENSOR["get"](tensor([4, 8]), 1, dist([4, 8]), pipeline=True), ValueError, "pipeline=True requires"),
@@ -132,8 +142,16 @@ def test_collectives():
         (lambda: TENSOR["reduce_scatter"](target, signal(), op=ReduceOp.Max), ValueError, "op must be ReduceOp.Sum"),
         (lambda: TENSOR["broadcast"](target, signal(), root=-1), ValueError, "root rank must be non-negative"),
         (lambda: TENSOR["all_to_all"](target, target, signal()), ValueError, "must be different windows"),
-        (lambda: TENSOR["allgather"](tensor([1, 32]), target, signal()), ValueError, "target SIZE must equal input SIZE"),
-        (lambda: TENSOR["all_to_all"](tensor([3, 64]), target, signal()), ValueError, r"first dimension \(3\) must equal"),
+        (
+            lambda: TENSOR["allgather"](tensor([1, 32]), target, signal()),
+            ValueError,
+            "target SIZE must equal input SIZE",
+        ),
+        (
+            lambda: TENSOR["all_to_all"](tensor([3, 64]), target, signal()),
+            ValueError,
+            r"first dimension \(3\) must equal",
+        ),
     ):
         with pytest.raises(error, match=phrase):
             bad()

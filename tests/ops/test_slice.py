@@ -143,7 +143,9 @@ def test_pad_values(given, pad):
     assert made.type.tensor_view.pad is pad
 
 
-@pytest.mark.parametrize(("given", "error"), [(1, ValueError), (math.nan, ValueError), (True, TypeError), ("x", TypeError)])
+@pytest.mark.parametrize(
+    ("given", "error"), [(1, ValueError), (math.nan, ValueError), (True, TypeError), ("x", TypeError)]
+)
 def test_bad_pad_values(given, error):
     with pytest.raises(error):
         TENSOR.slice(tensor([8, 64]), [8, 64], [0, 0], [4, 64], pad_value=given)

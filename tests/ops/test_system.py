@@ -24,9 +24,7 @@ def test_barriers():
 def test_flags():
     call = SYSTEM.sync_src(set_pipe=PipeType.MTE2, wait_pipe=PipeType.V, event_id=3)
     assert text(call) == "pl.system.sync_src(set_pipe=pl.PipeType.MTE2, wait_pipe=pl.PipeType.V, event_id=3)"
-    assert text(SYSTEM.sync_set(4, pipe=PipeType.MTE3)) == (
-        "pl.system.sync_set(pipe=pl.PipeType.MTE3, event_id=4)"
-    )
+    assert text(SYSTEM.sync_set(4, pipe=PipeType.MTE3)) == ("pl.system.sync_set(pipe=pl.PipeType.MTE3, event_id=4)")
     dynamic = SYSTEM.sync_wait(scalar(), pipe=PipeType.V, core_type="aiv")
     assert len(dynamic.args) == 1 and "event_id" not in dynamic.kwargs
     for bad, phrase in (

@@ -14,7 +14,7 @@ import re
 import textwrap
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -72,8 +72,11 @@ class Example:
     texts: dict[str, str]
     args: Callable[[], dict[str, Any]] | None = None
     want: Callable[..., dict[str, Any]] | None = None
-    entry: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    common: str = ""  # methods that stand behind those of every text
+
+    def parse(self, form: str) -> ir.Program:
+        """The program of one text."""
+        return parse(textwrap.dedent(self.texts[form]) + "\n" + textwrap.dedent(self.common))
 
 
 def text_params(examples: list[Example]) -> list[Any]:

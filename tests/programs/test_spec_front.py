@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from spec_kit import Example, check_round_trips, check_values, noise, parse, ramp, text_params, zeros
+from spec_kit import Example, check_round_trips, check_values, noise, ramp, text_params, zeros
 
 EXAMPLES = [
     Example(
@@ -86,7 +86,6 @@ EXAMPLES = [
         },
         lambda: {"a": ramp(40), "b": noise(40)},
         lambda a, b: {"return": (a + b) * (a - b)},
-        entry="run",
     ),
     Example(
         "inline takes scalars by value",
@@ -925,9 +924,9 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("example", "form"), text_params(EXAMPLES))
 def test_round_trips(example, form):
-    check_round_trips(parse(example.texts[form]))
+    check_round_trips(example.parse(form))
 
 
 @pytest.mark.parametrize(("example", "form"), text_params([e for e in EXAMPLES if e.args]))
 def test_values(example, form):
-    check_values(example, parse(example.texts[form]))
+    check_values(example, example.parse(form))

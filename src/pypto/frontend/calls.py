@@ -79,6 +79,10 @@ class Calls(CallAttributes):
         hint = None
         if type(node.func) is ast.Name and text in NAMESPACES["pl"]:
             hint = f"Did you mean 'pl.{text}'?"
+        elif text == "print":
+            hint = "pl.static_print(...) prints while the function is parsed"
+        elif text.rpartition(".")[2] in NAMESPACES["pl"]:
+            hint = f"Values of a kernel are computed by operations: pl.{text.rpartition('.')[2]}(...)"
         self.fail(f"Unsupported {kind} call: {text}", node, hint, UnsupportedFeatureError)
 
     def _bare_call(self, name: str, node: ast.Call) -> Expr:
@@ -165,6 +169,10 @@ class Calls(CallAttributes):
             if dtype is None:
                 self.type_error(f"Unknown DataType: {parts[0]}", node)
             return ConstInt(dtype.get_byte(), DataType.INDEX, self.span(node))
+        raw = IR_NAMESPACES["builtin.tensor"].get(name) if parts[:-1] == ("builtin", "tensor") else None
+        if raw is not None and any(keyword.arg == "attrs" for keyword in node.keywords):
+            # What a pass makes of a host collective. Users have pld.tensor.*: without the pass's attrs it is refused.
+            return self._operation(raw, INFO[raw], f"pl.builtin.tensor.{name}", node)
         self._unsupported_call(node)
 
     def _namespace_call(self, namespace: str, name: str, node: ast.Call) -> Expr:
@@ -263,9 +271,8 @@ class Calls(CallAttributes):
             raise self._operation_error(error, spelling, args, kwargs, span) from error
         except Exception as error:
             namespace, op = spelling.rsplit(".", 1)
-            raise InvalidOperationError(
-                f"Error in {namespace} operation '{op}': {concise_error_message(error)}", span
-            ) from error
+            message = _misfit(error, [*args, *kwargs.values()]) or concise_error_message(error)
+            raise InvalidOperationError(f"Error in {namespace} operation '{op}': {message}", span) from error
         finally:
             unpin(token)
 
@@ -566,6 +573,19 @@ class Calls(CallAttributes):
         raise NotImplementedError
 
     CONSTRUCTS: dict[str, Any]
+
+
+def _misfit(error: Exception, operands: Sequence[Any]) -> str | None:
+    """In the user's terms: the operand of a kind that the operation doesn't know, at which it stumbled."""
+    culprit = error.obj if isinstance(error, AttributeError) else None
+    for position, operand in enumerate(operands, 1):
+        if culprit is not None and culprit is operand:
+            return f"operand {position} is a {type(operand).__name__}, which this operation does not take"
+        if isinstance(operand, Expr) and culprit is operand.type:
+            if isinstance(culprit, UnknownType):
+                return f"the type of operand {position} is not known here: annotate the variable that holds it"
+            return f"operand {position} is of type {culprit}, which this operation does not take"
+    return None
 
 
 def inferred_return_types(function: Function) -> list[Type]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any, cast
 
 from ..ir.dtype import DataType
@@ -158,7 +159,9 @@ class ControlFlow(Statements):
         else_body: Stmt | None = None
         else_names: dict[str, Any] = {}
         if node.orelse:
-            else_construct, else_body, else_names = self._branch(node.orelse, node, then_names)
+            else_construct, else_body, else_names = self._branch(
+                node.orelse, node, then_names, then_construct.yield_names
+            )
         names, kinds = self._merge_yields(node, then_construct, else_construct)
         span = self.span(node)
         return_vars = [self.result_var(n, k, span) for n, k in zip(names, kinds, strict=True)]
@@ -179,7 +182,11 @@ class ControlFlow(Statements):
         return None
 
     def _branch(
-        self, statements: list[ast.stmt], node: ast.If, sibling: dict[str, Any] | None
+        self,
+        statements: list[ast.stmt],
+        node: ast.If,
+        sibling: dict[str, Any] | None,
+        wanted: list[str] | None = None,
     ) -> tuple[Construct, Stmt | None, dict[str, Any]]:
         construct = Construct("if", node)
         self.constructs.append(construct)
@@ -187,6 +194,8 @@ class ControlFlow(Statements):
         try:
             with self.collecting() as stmts:
                 self.block(statements)
+                if wanted is not None and construct.yield_names is None and len(statements) == 1:
+                    self._pass_on_yields(construct, stmts, statements[0], wanted)
                 if sibling is not None:
                     self.join_names(sibling)
         finally:
@@ -195,6 +204,22 @@ class ControlFlow(Statements):
         if not stmts and sibling is not None:
             return construct, None, names
         return construct, self.body_of(stmts, self.span(statements[0])), names
+
+    def _pass_on_yields(
+        self, construct: Construct, stmts: Sequence[Stmt], node: ast.stmt, wanted: Sequence[str]
+    ) -> None:
+        """``elif``: what its branches yield under the names of the first branch is what the else branch yields."""
+        inner = stmts[-1] if stmts else None
+        if type(inner) is not IfStmt:
+            return
+        results = {var.name_hint: var for var in inner.return_vars}
+        if results.keys() != set(wanted):
+            return
+        passed = [results[name] for name in wanted]
+        construct.yield_names = list(wanted)
+        construct.yield_types = [var.type for var in passed]
+        construct.yield_node = node.test if isinstance(node, ast.If) else None
+        self.emit(YieldStmt(FrozenList(passed), self.span(node)))
 
     def join_names(self, sibling: dict[str, Any]) -> None:
         """At the end of an else branch: a name that both branches define has to mean one variable behind the ``if``.

@@ -178,7 +178,8 @@ class Expressions(Annotations):
                     self.type_error(f"Failed to evaluate expression: {error}", node)
         helper = _BINARY_HELPERS.get(op)
         if helper is None:
-            self.fail(f"Unsupported binary operator: {op.__name__}", node, None, UnsupportedFeatureError)
+            hint = "Write pl.matmul(a, b)" if op is ast.MatMult else None
+            self.fail(f"Unsupported binary operator: {op.__name__}", node, hint, UnsupportedFeatureError)
         span = self.span(node)
         if left_number:
             left = self.number(left, span)

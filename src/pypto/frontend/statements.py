@@ -28,6 +28,22 @@ from .tasks import Tasks
 from .typecheck import kind_name, mismatch
 
 
+# Calls that an assignment treats in a way of its own; an ordinary call is told from them by one look at its name.
+_SPECIAL_CALLS = frozenset(
+    ("submit", "spmd_submit", "yield_", "alloc_window_buffer", "reserve_buffer", "import_peer_buffer")
+)
+
+
+def _is_special_call(node: ast.expr) -> bool:
+    if type(node) is not ast.Call:
+        return False
+    func = node.func
+    if type(func) is ast.Attribute:
+        return func.attr in _SPECIAL_CALLS
+    # A bare name may be an alias of any of them.
+    return type(func) is ast.Name
+
+
 class Statements(Tasks):
     """Simple statements."""
 
@@ -37,6 +53,13 @@ class Statements(Tasks):
         if len(node.targets) != 1:
             self.fail("Unsupported assignment: one target a statement", node, "Write a = e, then b = a")
         target = node.targets[0]
+        if type(target) is ast.Name and not _is_special_call(node.value):
+            value = self.expr(node.value)
+            if self._is_alias_of_symbol(target.id, node.value, value):
+                self.scopes.bind(target.id, value)
+            else:
+                self.assign(target.id, value, self.span(node), target)
+            return
         kind = self.submit_kind(node.value)
         if kind is not None:
             self.emit_launch(target, node.value, kind)  # type: ignore[arg-type]

@@ -53,7 +53,7 @@ class _Bindings:
             known = self.values.setdefault(symbol, dim)
             if not provably_equal(known, dim):
                 raise ValueError(
-                    f"conflicting bindings for symbolic dim '{symbol.name_hint}': "
+                    f"Dynamic type variable '{symbol.name_hint}' has conflicting bindings: "
                     f"{_text(known)} and {_text(dim)} are not provably equal"
                 )
 

@@ -45,9 +45,9 @@ def promote(lhs: Expr, rhs: Expr, what: str, integers: bool = False) -> tuple[Ex
         if integers and not dtype.is_int_:
             raise TypeError(f"operator '{what}' requires integer dtype, got {dtype}")
     if a.is_int_ != b.is_int_:
-        raise TypeError(
-            f"operator '{what}' requires same numeric dtype category, got {a} and {b}: convert one with pl.cast"
-        )
+        literal = next((e for e in (lhs, rhs) if type(e) is x.ConstInt), None)
+        remedy = "convert one with pl.cast" if literal is None else f"write {literal.value}.0 for the constant"
+        raise TypeError(f"operator '{what}' requires same numeric dtype category, got {a} and {b}: {remedy}")
     result = b if b.get_bit() > a.get_bit() else a
     return _to(lhs, a, result), _to(rhs, b, result), result
 

@@ -65,6 +65,8 @@ class Binder:
         items: list[Any] = []
         for parameter, value in zip(self.parameters, values, strict=True):
             items.append(MISSING if value is MISSING else self._item(parameter, value))
+            if type(value) is np.ndarray and type(items[-1]) is not tuple:  # a number in an array without dimensions
+                values[len(items) - 1] = items[-1]
         allocated = self._allocate(items, values, omitted) if omitted else []
         for group in self.shared:
             self._check_shared(group, items)
@@ -121,7 +123,7 @@ class Binder:
     def _fits(self, name: str, value: Any) -> bool:
         """Whether a value is of the kind that a parameter takes: what tells two ways of leaving out outputs apart."""
         kind = self.parameters[self.index[name]].kind
-        return is_array_like(value) is (kind == "tensor") or kind in ("none", "other")
+        return is_array_like(value) is (kind == "tensor") or kind in ("none", "other", "tile")
 
     def _allocatable(self, parameter: Parameter) -> bool:
         if parameter.direction is not ParamDirection.Out or parameter.shape is None or parameter.dtype is None:
@@ -167,7 +169,7 @@ class Binder:
                 raise TypeError(
                     f"{self.prefix}parameter '{parameter.name}': expected an array, got {type(value).__name__}"
                 )
-        if kind == "other":
+        if kind in ("other", "tile"):
             return MISSING
         return self._scalar_item(parameter, value)
 

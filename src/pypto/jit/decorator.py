@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..frontend.closure import MISSING
 from ..ir.compile_options import OptimizationStrategy
-from ..ir.enums import Level
+from ..ir.enums import Level, ParamDirection
 from ..ir.program import Program
 from ..language.typing import DynVar, dynamic
 from .cache import CacheKey, l2_lookup, l2_store, make_cache_key
@@ -259,7 +259,8 @@ class JITFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Specialise, compile or take from the cache, and run; arrays of ``Out`` parameters are written in place.
 
-        Omitted ``Out`` arguments of known shape are allocated and returned.
+        Omitted ``Out`` arguments of known shape are allocated and returned. Without any of them the result is what the
+        function returns, as from the compiled program.
         """
         self._require_entry()
         config = kwargs.pop("config", None)
@@ -271,10 +272,13 @@ class JITFunction:
                     f"external C++ kernel '{member.__name__}' cannot run on platform '{compiled.platform}'; "
                     f"the files of the compilation are in {compiled.output_dir}"
                 )
-        result = compiled(*bound.values, config=config)
-        if bound.allocated:
-            return bound.allocated[0] if len(bound.allocated) == 1 else tuple(bound.allocated)
-        return result
+        if not bound.allocated:
+            return compiled(*bound.values, config=config)
+        outputs = sum(p.direction is ParamDirection.Out for p in self._parameters())
+        result = compiled.execute(bound.values, None, config, returning=len(bound.allocated) == outputs).result
+        if result is not None:
+            return result
+        return bound.allocated[0] if len(bound.allocated) == 1 else tuple(bound.allocated)
 
     def _compiled(self, bound: Bound, fingerprint: Any, graph: Graph, config: Any) -> Any:
         options = options_key(config)

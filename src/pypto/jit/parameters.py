@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ir.dtype import DataType
 from ..ir.enums import ParamDirection, TensorLayout
-from ..language.typing import InOut, Out, Scalar, Tensor
+from ..language.typing import InOut, Out, Scalar, Tensor, Tile
 from ..language.typing.distributed import DistributedTensor
 
 MISSING: Any = inspect.Parameter.empty
@@ -19,7 +19,7 @@ _PYTHON_SCALARS = {int: DataType.INDEX, float: DataType.FP32, bool: DataType.BOO
 class Parameter:
     """One parameter: what kind of value it takes, and what is fixed of it.
 
-    ``kind`` is ``"tensor"``, ``"scalar"``, ``"other"`` (a tile, an array: the annotation is all there is) or ``"none"``
+    ``kind`` is ``"tensor"``, ``"tile"`` (any tile), ``"scalar"``, ``"other"`` (the annotation is all there is) or ``"none"``
     (no annotation). ``shape`` is None for a bare ``pl.Tensor``; its elements are ints, ``DynVar`` objects, or other
     integer expressions.
     """
@@ -58,6 +58,8 @@ class Parameter:
                     "support: write a layout such as pl.NZ"
                 )
             self.layout = layout if layout is not TensorLayout.ND else None
+        elif isinstance(inner, type) and issubclass(inner, Tile):
+            self.kind = "tile"
         elif isinstance(inner, DataType):
             self.kind, self.dtype = "scalar", inner
         elif isinstance(inner, Scalar):

@@ -21,7 +21,7 @@ from ..ir.dtype import DataType
 from ..ir.enums import ParamDirection, TensorLayout
 from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, Var
 from ..ir.tree import walk
-from ..ir.type import ScalarType, TensorType, TupleType, Type, UnknownType
+from ..ir.type import ScalarType, TensorType, TileType, TupleType, Type, UnknownType
 from .extern import declared_outputs
 from .graph import admits
 from .messages import MissingMetadataError
@@ -210,6 +210,8 @@ class JitFunctionParser(StaticReads):
                     return
                 if self._fold_assignment(target, self.shape_read(value), node):
                     return
+                if self._fold_assignment(target, self._extent_arithmetic(target.id, value), node):
+                    return
             elif type(target) in (ast.Tuple, ast.List) and self._unpack_shapes(target.elts, value, node):  # type: ignore[attr-defined]
                 return
         super().stmt_assign(node)
@@ -229,6 +231,19 @@ class JitFunctionParser(StaticReads):
             or type(call.args[1]) is not ast.Name
         ):
             self.fail("bind_dynamic takes a dimension number and a pl.dynamic name", node, "x.bind_dynamic(0, rows)")
+
+    def _extent_arithmetic(self, name: str, value: ast.expr) -> Any:
+        """The int of ``half = cols // 2`` and ``block = 16``, so that they can be extents as well; MISSING for the rest.
+
+        Only of a name that is assigned once, from extents and surrounding constants: a scalar parameter keeps its dtype.
+        """
+        if self.scan.store_counts.get(name) != 1:
+            return MISSING
+        names = [n.id for n in ast.walk(value) if type(n) is ast.Name]
+        if any(n in self.param_vars and isinstance(self.param_vars[n].type, ScalarType) for n in names):
+            return MISSING
+        found = self.static_value(value)
+        return found if type(found) is int else MISSING
 
     def _unpack_shapes(self, targets: list[ast.expr], value: ast.expr, node: ast.Assign) -> bool:
         """``R, C = x.shape`` and ``R, n = x.shape[0], len(y.shape)``."""
@@ -389,6 +404,12 @@ class JitFunctionParser(StaticReads):
         if parameter.kind == "tensor" and not isinstance(kind, SHAPED):
             self.type_error(
                 f"argument '{parameter.name}' of function '{helper.__name__}': parameter is Tensor but expression has "
+                f"type {kind}",
+                node,
+            )
+        if parameter.kind == "tile" and not isinstance(kind, TileType):
+            self.type_error(
+                f"argument '{parameter.name}' of function '{helper.__name__}': parameter is Tile but expression has "
                 f"type {kind}",
                 node,
             )

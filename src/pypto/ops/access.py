@@ -105,9 +105,7 @@ def _write(op: str) -> Any:
 
 for _level in ("tensor", "tile"):
     _kind = "window" if _level == "tensor" else "tile"
-    _spec: dict[str, Any] = (
-        {"input_memory": ((MemorySpace.Vec,),), "core": CoreType.VECTOR} if _level == "tile" else {}
-    )
+    _spec: dict[str, Any] = {"input_memory": ((MemorySpace.Vec,),), "core": CoreType.VECTOR} if _level == "tile" else {}
     define(
         f"{_level}.read",
         [Operand(_level, _kind), Operand("indices", "tuple", "index")],

@@ -86,8 +86,10 @@ def _tile_infer(args: Sequence[Expr], _kwargs: Mapping[str, Any]) -> Type:
             op, target.shape, target.valid_extents, offsets, source.shape, source.valid_extents, exact=True
         )
     if valid is target.valid_extents:
-        return target if target.memref is None else TileType(
-            target.shape, target.dtype, None, target.tile_view, target.memory_space
+        return (
+            target
+            if target.memref is None
+            else TileType(target.shape, target.dtype, None, target.tile_view, target.memory_space)
         )
     view = target.get_effective_tile_view().replace(valid_shape=valid)
     return TileType(target.shape, target.dtype, None, view, target.memory_space)

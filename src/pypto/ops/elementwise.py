@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from .._lazy import np
@@ -44,6 +45,7 @@ HALF_OR_SINGLE = (D.FP16, D.FP32)
 # --- reference semantics ----------------------------------------------------------------------------------------------
 
 
+@cache  # the name of a NumPy dtype is made anew each time that it is asked for
 def compute_in(dtype: Any) -> Any:
     """The dtype in which arithmetic for results of ``dtype`` runs: bf16, fp8 and friends compute in float32."""
     return np.dtype(np.float32) if dtype.kind == "V" or dtype.name.startswith(("bfloat", "float8", "float4")) else dtype

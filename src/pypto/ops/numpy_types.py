@@ -56,5 +56,6 @@ def from_numpy_dtype(dtype: Any) -> DataType:
         for ours, theirs in table.items():
             if ours != "INDEX" and theirs.rstrip("_") == name:
                 return getattr(DataType, ours)  # type: ignore[no-any-return]
-    supported = ", ".join(v.rstrip("_") for v in (*_NUMPY_NAMES.values(), *_ML_NAMES.values()))
+    names = dict.fromkeys(v.rstrip("_") for v in (*_NUMPY_NAMES.values(), *_ML_NAMES.values()))  # INDEX is int64 too
+    supported = ", ".join(names)
     raise TypeError(f"Unsupported array dtype {name}. Supported: {supported}")

@@ -58,9 +58,7 @@ def stream(rows: int, columns: int, keys: Sequence[int], counter: int, rounds: i
     return result[:, :columns]
 
 
-def _random(
-    ctx: Any, *args: Any, dtype: DataType = DataType.UINT32, rounds: int = 10
-) -> ArrayValue:
+def _random(ctx: Any, *args: Any, dtype: DataType = DataType.UINT32, rounds: int = 10) -> ArrayValue:
     keys = [int(k) & _WORD for k in args[:2]]
     counter = sum((int(word) & _WORD) << (32 * i) for i, word in enumerate(args[2:6]))
     rows, columns = args[6]

@@ -10,11 +10,11 @@ from ..ir.attrs import normalize_attr
 from ..ir.dtype import BY_CODE, DataType
 from ..ir.enums import ArgEffect, MemorySpace, PadValue, TensorLayout, TileLayout, WriteChannel
 from ..ir.expr import Call, Expr, Op, set_keyword_schema_source
+from ..ir.location import current_span
 from ..ir.node import EMPTY_DICT, FrozenDict, FrozenList
 from ..ir.printer.calls import set_call_printer_source
 from ..ir.span import UNKNOWN_SPAN, Span
 from ..ir.type import TileType, TupleType, Type
-from ..ir.location import current_span
 from .definition import DEFERRED, INHERIT, REQUIRED, Alias, Category, OpDef
 from .printing import PRINTED_FORMS
 
@@ -117,9 +117,7 @@ def create_op_call(op_name: str, args: Sequence[Expr], *rest: Any, **named: Any)
         kwargs = values.pop(0)
     definition = lookup(op_name)
     if definition.internal:
-        raise ValueError(
-            f"op {op_name!r} is internal-only and cannot be created from user-facing op creation paths"
-        )
+        raise ValueError(f"op {op_name!r} is internal-only and cannot be created from user-facing op creation paths")
     where = span if span is not None else UNKNOWN_SPAN
     try:
         stored = check_kwargs(definition, dict(kwargs or {}))
@@ -169,7 +167,8 @@ def _coerce(op_name: str, key: str, value: Any, want: Any) -> Any:
         return normalize_attr(key, value)
     expects = _EXPECTS.get(want, "")
     raise TypeError(
-        f"kwarg '{key}' of operator '{op_name}' has incompatible type {kind.__name__}" + (f": {expects}" if expects else "")
+        f"kwarg '{key}' of operator '{op_name}' has incompatible type {kind.__name__}"
+        + (f": {expects}" if expects else "")
     )
 
 

@@ -257,9 +257,7 @@ def _reinterpret_infer(level: str) -> InferRule:
         shape[axis] = _scaled(op, shape[axis], have, want, "extent")
         valid[axis] = shape[axis] if full[axis] else _scaled(op, valid[axis], have, want, "valid extent")
         explicit = optional_tuple(op, args, 1, "shape")
-        if explicit is not None and not (
-            len(explicit) == rank and all(map(same_extent, explicit, shape))
-        ):
+        if explicit is not None and not (len(explicit) == rank and all(map(same_extent, explicit, shape))):
             if not all(full):
                 raise ValueError(f"{op} cannot reinterpret a partially valid source under another shape")
             before, after = volume(source.shape), volume(explicit)
@@ -306,9 +304,7 @@ def _check_tile(op: str, source: TileType) -> None:
 
 
 def _reinterpret(op: str) -> Any:
-    def reference(
-        ctx: Any, data: ArrayValue, shape: Sequence[int] | None = None, **_: Any
-    ) -> ArrayValue:
+    def reference(ctx: Any, data: ArrayValue, shape: Sequence[int] | None = None, **_: Any) -> ArrayValue:
         source = plain(data)
         dtype = numpy_dtype(ctx.type.dtype)
         ratio = (source.data.itemsize, dtype.itemsize)

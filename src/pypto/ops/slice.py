@@ -94,9 +94,7 @@ def _tile_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
         if missing > 0:
             shape, valid = FrozenList([ONE] * missing + list(shape)), [ONE] * missing + list(valid)
     view = source.get_effective_tile_view()
-    view = view.replace(
-        valid_shape=valid, stride=None, start_offset=None, pad=kwargs.get("pad_value", view.pad)
-    )
+    view = view.replace(valid_shape=valid, stride=None, start_offset=None, pad=kwargs.get("pad_value", view.pad))
     return TileType(shape, source.dtype, None, view, source.memory_space)
 
 

@@ -1,7 +1,8 @@
 """The functions that users call, over IR expressions, and the namespaces that hold them.
 
 A surface function takes expressions (or Python numbers and sequences of them) and returns an expression.
-``pl.tensor.add`` and friends are thin wrappers around them (:mod:`pypto.language.op`); the front end calls them directly.
+``pl.tensor.add`` and friends are thin wrappers around them (:mod:`pypto.language.op`); the front end calls them
+directly.
 A parameter annotated :data:`Attr` is a Python value (an int, a flag, a dtype): the front end never turns an argument
 for it into an expression.
 """
@@ -22,11 +23,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # namespace -> name -> function; "pl" holds the unified and promoted names
 NAMESPACES: dict[str, dict[str, Callable[..., Any]]] = {
-    key: {} for key in ("pl", "tensor", "tile", "system", "array", "prefetch", "pld", "pld.tensor", "pld.tile", "pld.system")
+    key: {}
+    for key in ("pl", "tensor", "tile", "system", "array", "prefetch", "pld", "pld.tensor", "pld.tile", "pld.system")
 }
 # the IR-level constructors of ``pypto.ir.op.<namespace>_ops`` where they differ from the surface functions
 IR_NAMESPACES: dict[str, dict[str, Callable[..., Any]]] = {
-    key: {} for key in ("tensor", "tile", "system", "array", "prefetch")
+    key: {} for key in ("tensor", "tile", "system", "array", "prefetch", "builtin.tensor")
 }
 
 

@@ -214,9 +214,7 @@ define(
 
 
 @surface("system", ir=False)
-def syncall(
-    *, core_type: Attr = "mix", mode: Attr = "hard", gm_workspace: Arg = None, used_cores: Arg = None
-) -> Expr:
+def syncall(*, core_type: Attr = "mix", mode: Attr = "hard", gm_workspace: Arg = None, used_cores: Arg = None) -> Expr:
     """A barrier of all participating cores."""
     if mode == "soft":
         if gm_workspace is None:

@@ -88,3 +88,9 @@ def _marker(name: str, doc: str) -> None:
 # Only the front end gives these a meaning; by themselves they are the tensor.
 _marker("no_dep", "Marks an argument of a launch that takes no part in automatic dependencies.")
 _marker("dump_tag", "Marks a tensor to be dumped.")
+
+
+@surface("ir.system", name="task_is_valid")
+def _task_is_valid(task_id: Arg) -> Expr:
+    """Whether a task id is not null; the compiler makes it."""
+    return call("system.task_is_valid", task_id)

@@ -512,9 +512,7 @@ def _extract_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
     return TileType(shape, source.dtype, None, view.replace(valid_shape=valid), space)
 
 
-def _extract(
-    ctx: Any, src: ArrayValue, index_row: int, index_col: int, shape: Sequence[int], **_: Any
-) -> ArrayValue:
+def _extract(ctx: Any, src: ArrayValue, index_row: int, index_col: int, shape: Sequence[int], **_: Any) -> ArrayValue:
     offsets = (index_row, index_col)
     valid = read_window_at_run("tile.extract", src.shape, src.valid, offsets, shape, None, exact=True)
     index = tuple(slice(o, o + n) for o, n in zip(offsets, shape, strict=False))

@@ -1,7 +1,7 @@
 """Run-time values of tensors and tiles: what the reference semantics of ops work on.
 
-An :class:`ArrayValue` is a NumPy view into a :class:`Buffer`, with the extents of its valid region. A buffer knows which
-of its elements were never given a value (or were given one computed from such): reading one where it matters is
+An :class:`ArrayValue` is a NumPy view into a :class:`Buffer`, with the extents of its valid region. A buffer knows
+which of its elements were never given a value (or were given one computed from such): reading one where it matters is
 reported instead of yielding zeros. Masks cost nothing while everything is defined.
 """
 
@@ -16,7 +16,7 @@ from .._lazy import np
 class Buffer:
     """Storage: a C-contiguous base array, with a lazily made mask of defined elements.
 
-    ``name`` is for messages. ``external``: the storage is the caller's. ``owner``, ``manual_dep`` and ``writers`` belong
+    ``name`` is for messages. ``external``: the storage is the caller's. ``owner``, ``manual_dep`` and ``record`` belong
     to the task graph of the runtime. ``poisoned_at`` remembers the statement that first stored undefined values.
     """
 
@@ -125,8 +125,12 @@ class ArrayValue:
         """
         target = self.data[window]
         if accumulate:
-            target = target + values
-        self.data[window] = values if not accumulate else target
+            values = target + values
+        if values.dtype == self.data.dtype:
+            self.data[window] = values
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):  # a store that converts overflows to infinity
+                self.data[window] = values
         return self.mark(window, mask, accumulate)
 
     def mark(self, window: tuple[Any, ...], mask: Any, accumulate: bool = False) -> bool:

@@ -219,9 +219,7 @@ def _tensor_transpose_infer(args: Sequence[Expr], _kwargs: Mapping[str, Any]) ->
         same_rank(op, "valid_shape", requested, rank)
         for i, (want, have) in enumerate(zip(requested, valid, strict=False)):
             if provably_exceeds(want, have):
-                raise ValueError(
-                    f"{op}: valid_shape[{i}] exceeds the source-derived extent {show_shape([have])[1:-1]}"
-                )
+                raise ValueError(f"{op}: valid_shape[{i}] exceeds the source-derived extent {show_shape([have])[1:-1]}")
         valid = requested
     given = view.stride if view is not None else None
     strides = swapped(given or build_logical_strides_from_layout(source.shape, layout), a, b)

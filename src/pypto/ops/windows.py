@@ -396,9 +396,7 @@ def reshape_valid(
     return FrozenList(_reshape_prefix(op, shape, valid, new_shape))
 
 
-def _align_unit_axes(
-    shape: Sequence[Expr], valid: Sequence[Expr], new_shape: Sequence[Expr]
-) -> list[Expr] | None:
+def _align_unit_axes(shape: Sequence[Expr], valid: Sequence[Expr], new_shape: Sequence[Expr]) -> list[Expr] | None:
     """The mapped valid extents if the shapes differ by unit axes only, else None."""
     dead: set[tuple[int, int]] = set()
     result: list[Expr] = [ONE] * len(new_shape)
@@ -422,9 +420,7 @@ def _align_unit_axes(
     return result if align(0, 0) else None
 
 
-def _reshape_prefix(
-    op: str, shape: Sequence[Expr], valid: Sequence[Expr], new_shape: Sequence[Expr]
-) -> list[Expr]:
+def _reshape_prefix(op: str, shape: Sequence[Expr], valid: Sequence[Expr], new_shape: Sequence[Expr]) -> list[Expr]:
     """The rule for valid regions that are a contiguous prefix of the row-major elements."""
     free = 0
     while free < len(shape) - 1 and same_extent(valid[free], ONE):
@@ -503,9 +499,7 @@ def dropped_axes(
     return FrozenList([shape[i] for i in kept]), FrozenList([valid[i] for i in kept])
 
 
-def dropped_axes_at_run(
-    op: str, drops: Sequence[int], valid: Sequence[int]
-) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+def dropped_axes_at_run(op: str, drops: Sequence[int], valid: Sequence[int]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """Index that removes the axes from data, and the remaining valid extents."""
     gone = set(drops)
     for axis in sorted(gone):

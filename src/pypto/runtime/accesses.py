@@ -78,6 +78,8 @@ class AccessIndex:
             yield from group.accesses
 
     def add(self, task: Task, region: Region) -> None:
+        if region.low == region.high:
+            return  # no bytes: nothing can overlap it
         if self.size >= self._sweep_at and not self.keep_done:
             self._sweep()
         bits = (region.high - region.low).bit_length()

@@ -16,7 +16,7 @@ from ..ops.values import ArrayValue, EvalContext
 from .errors import ProgramError
 from .frames import Frame, Machine
 from .graph import INVALID_TASK, Task
-from .mixed import run_together, uses_pipes
+from .mixed import run_lanes, run_together, runs_by_lane, uses_pipes
 from .scalars import normalize
 
 
@@ -33,8 +33,7 @@ class Activations(Machine):
         if caller is not None:
             frame.manual = caller.manual
             frame.task = caller.task
-        self.exec(function.body, frame)
-        return frame.result
+        return self._run_body(function, frame)
 
     def run_kernel(
         self,
@@ -51,9 +50,16 @@ class Activations(Machine):
         ctx.block_idx, ctx.block_num, ctx.pipes, ctx.lane = block, blocks, pipes, lane
         frame = Frame(function.name, self.bind(function, args), True, ctx)
         frame.task = task
+        return self._run_body(function, frame)
+
+    def _run_body(self, function: Function, frame: Frame) -> list[Any]:
+        """Run a body in its frame: the members of a group together, a halved kernel once a lane, others as they are."""
         if function.func_type in (FunctionType.Group, FunctionType.Spmd) and uses_pipes(function, self.functions):
             return run_together(self, function, frame)
-        self.exec(function.body, frame)
+        if frame.ctx.pipes is None and runs_by_lane(function):
+            run_lanes(self, function.body, 2, frame)
+        else:
+            self.exec(function.body, frame)
         return frame.result
 
     def bind(self, function: Function, args: Sequence[Any]) -> dict[Var, Any]:

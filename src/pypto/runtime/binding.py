@@ -59,8 +59,10 @@ class BoundCall:
         return found[0] if len(found) == 1 else tuple(found)
 
     def names_outputs(self, values: Sequence[Any], infos: Sequence[ParamInfo]) -> bool:
-        """Whether every returned value is the whole of an argument that the program may write: the caller has the result
-        then. Which of its inputs a program gave back, the caller can't know."""
+        """Whether every returned value is the whole of an argument that the program may write.
+
+        The caller has the result then. Which of its inputs a program gave back, the caller can't know.
+        """
         found = [self._position(value) for value in values]
         return all(i is not None and infos[i].direction is not ParamDirection.In for i in found)
 

@@ -66,8 +66,12 @@ class Executable:
         config: RunConfig | None = None,
         on_statement: Any = None,
         record: bool = False,
+        returning: bool = False,
     ) -> Outcome:
-        """Run once. An error leaves strided outputs as they were."""
+        """Run once. An error leaves strided outputs as they were.
+
+        ``returning``: the result is what the program returns although all arguments were passed.
+        """
         timing = Timing()
         config = config or _DEFAULT
         check_dispatch(config)
@@ -84,7 +88,8 @@ class Executable:
         values = interpreter.run(self.function, bound.values)
         bound.copy_back()
         result = None
-        if bound.return_style or (values and not bound.names_outputs(values, self.infos) and not self._has_outputs()):
+        wanted = bound.return_style or (returning and bool(values))
+        if wanted or (values and not bound.names_outputs(values, self.infos) and not self._has_outputs()):
             result = bound.result(values)
         timing.end = time.perf_counter_ns()
         graph = interpreter.graph

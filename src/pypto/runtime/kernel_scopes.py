@@ -37,7 +37,7 @@ class KernelScopes(Launches):
         return self.exec(stmt.body, frame)
 
     def _split_aiv(self, stmt: st.SplitAivScopeStmt, frame: Frame) -> Any:
-        return run_lanes(self, stmt, frame)
+        return run_lanes(self, stmt.body, stmt.count, frame)
 
     def _incore_scope(self, stmt: st.InCoreScopeStmt, frame: Frame) -> Any:
         if frame.in_kernel:

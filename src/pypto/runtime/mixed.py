@@ -108,22 +108,31 @@ def run_jobs(jobs: Sequence[Callable[[], None]], pipes: PipeSet) -> None:
         raise failures[0]
 
 
-def run_lanes(interpreter: Any, stmt: st.SplitAivScopeStmt, frame: Any) -> Any:
-    """Run a split region once for each vector lane, together: a gather joins what the lanes computed.
+def runs_by_lane(function: Function) -> bool:
+    """Whether the whole body is written for one vector lane: halved, and not yet taken apart into two functions."""
+    return (
+        function.func_type is FunctionType.InCore
+        and bool(function.attrs.get("split_aiv"))
+        and not any(isinstance(node, st.SplitAivScopeStmt) for node in walk(function.body))
+    )
+
+
+def run_lanes(interpreter: Any, body: st.Stmt, count: int, frame: Any) -> Any:
+    """Run a region once for each vector lane, together: a gather joins what the lanes computed.
 
     Names leak from lane 0; after a gather both lanes hold the same value.
     """
-    pipes = PipeSet(lanes=stmt.count, parties=stmt.count)
-    frames = [frame.lane(i, pipes) for i in range(stmt.count)]
-    signals: list[Any] = [None] * stmt.count
+    pipes = PipeSet(lanes=count, parties=count)
+    frames = [frame.lane(i, pipes) for i in range(count)]
+    signals: list[Any] = [None] * count
 
     def lane_job(lane: int) -> Callable[[], None]:
         def job() -> None:
-            signals[lane] = interpreter.exec(stmt.body, frames[lane])
+            signals[lane] = interpreter.exec(body, frames[lane])
 
         return job
 
-    run_jobs([lane_job(i) for i in range(stmt.count)], pipes)
+    run_jobs([lane_job(i) for i in range(count)], pipes)
     frame.env.update(frames[0].env)
     frame.result = frames[0].result
     return signals[0]

@@ -30,6 +30,8 @@ class Region:
         """Whether the two may share a byte; exact for boxes of equal strides."""
         if self.high <= other.low or other.high <= self.low:
             return False
+        if self.low == self.high or other.low == other.high:
+            return False  # no bytes
         if self.strides != other.strides or not _nested(self.strides):
             return True
         a, b = self.low, other.low

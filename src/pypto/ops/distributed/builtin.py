@@ -10,7 +10,8 @@ from ...ir.enums import ArgEffect
 from ...ir.expr import Expr
 from ...ir.type import DistributedTensorType, Type
 from ..definition import REQUIRED, Alias, InferRule, Operand
-from ..registry import define
+from ..registry import call, define
+from ..surface import Attr, surface
 from ..windows import number
 from .collectives import (
     RW,
@@ -101,6 +102,11 @@ def _builtin(
         internal=True,
         priority="full",
     )
+
+    def printed(*operands: Expr, op: Attr = None, dtype: Attr = None, core_num: Attr = None, root: Attr = None) -> Expr:
+        return call(f"builtin.tensor.{name}", *operands, op=op, dtype=dtype, core_num=core_num, root=root)
+
+    surface("ir.builtin.tensor", name=name)(printed)
 
 
 _P = "builtin.tensor."

@@ -131,9 +131,7 @@ def _remote_store(level: str, source: Arg, target: Arg, peer: Arg, offsets: Exte
 
 
 @surface("pld.tensor", name="remote_store")
-def tensor_remote_store(
-    src: Arg, target: Arg, peer: Arg, offsets: Extents, *, atomic: Attr = AtomicType.None_
-) -> Expr:
+def tensor_remote_store(src: Arg, target: Arg, peer: Arg, offsets: Extents, *, atomic: Attr = AtomicType.None_) -> Expr:
     """Write a tensor into a peer's part."""
     return _remote_store("tensor", src, target, peer, offsets, atomic)
 
