@@ -7,7 +7,7 @@ from pypto.ir.enums import AtomicType
 
 X, Y = tensor([4, 64], name="x"), tensor([4, 64], name="y")
 T, U = tile([4, 64], name="t"), tile([4, 64], name="u")
-I, J = tensor([4, 64], D.INT32, name="i"), tile([4, 64], D.INT32, name="j")
+K, J = tensor([4, 64], D.INT32, name="i"), tile([4, 64], D.INT32, name="j")
 V, W = tensor([4, 1], name="v"), tile([4, 1], name="w")
 S, B, N = scalar(D.FP32, "s"), scalar(D.BOOL, "b"), scalar(D.INDEX, "n")
 A, C = tensor([16, 32], D.FP16, name="a"), tensor([32, 48], D.FP16, name="c")
@@ -30,15 +30,15 @@ def builds():
         yield name, (T, U), {}, f"pl.tile.{name}(t, u)"
         yield name, (T, 1.0), {}, f"pl.tile.{name}s(t, 1.0)"
     for name, one in (("and_", "ands"), ("or_", "ors"), ("shl", "shls"), ("shr", "shrs")):
-        yield name, (I, I), {}, f"pl.tensor.{name}(i, i)"
-        yield name, (I, 1), {}, f"pl.tensor.{one}(i, pl.const(1, pl.INT32))"
+        yield name, (K, K), {}, f"pl.tensor.{name}(i, i)"
+        yield name, (K, 1), {}, f"pl.tensor.{one}(i, pl.const(1, pl.INT32))"
         yield name, (J, J), {}, f"pl.tile.{name}(j, j)"
         yield name, (J, 1), {}, f"pl.tile.{one}(j, pl.const(1, pl.INT32))"
-        yield one, (I, 1), {}, f"pl.tensor.{one}(i, pl.const(1, pl.INT32))"
+        yield one, (K, 1), {}, f"pl.tensor.{one}(i, pl.const(1, pl.INT32))"
         yield one, (J, 1), {}, f"pl.tile.{one}(j, pl.const(1, pl.INT32))"
-    yield "xor", (I, I), {}, "pl.tensor.xor(i, i)"
-    yield "xor", (I, I, None), {}, "pl.tensor.xor(i, i)"
-    yield "xor", (I, 1), {}, "pl.tensor.xors(i, pl.const(1, pl.INT32))"
+    yield "xor", (K, K), {}, "pl.tensor.xor(i, i)"
+    yield "xor", (K, K, None), {}, "pl.tensor.xor(i, i)"
+    yield "xor", (K, 1), {}, "pl.tensor.xors(i, pl.const(1, pl.INT32))"
     yield "xor", (J, J, J), {}, "pl.tile.xor(j, j, j)"
     yield "xor", (J, 1, J), {}, "pl.tile.xors(j, pl.const(1, pl.INT32), j)"
     yield "xors", (J, 1), {"tmp": J}, "pl.tile.xors(j, pl.const(1, pl.INT32), j)"
@@ -91,7 +91,7 @@ def refusals():
     for name in ("fmod", "maximum", "minimum", "and_", "or_", "shl", "shr", "cmp"):
         yield name, (S, S), {}, TypeError, rf"pl\.{name}: expected Tensor or Tile operands, got \(Scalar, Scalar\)"
     for name in ("ands", "ors", "xors", "shls", "shrs", "fmods"):
-        yield name, (I, I), {}, TypeError, rf"pl\.{name}: expected Tensor or Tile operands, got \(Tensor, Tensor\)"
+        yield name, (K, K), {}, TypeError, rf"pl\.{name}: expected Tensor or Tile operands, got \(Tensor, Tensor\)"
     for name in ("exp", "neg", "abs", "rsqrt", "sqrt"):
         yield name, (S,), {}, TypeError, rf"pl\.{name}: expected Tensor or Tile, got Scalar"
     yield "part_add", (X, 1.0), {}, TypeError, "expected Tensor or Tile operands"
@@ -99,7 +99,7 @@ def refusals():
     yield "div", (X, 2.0), {"high_precision": True}, TypeError, "requires a Tensor rhs"
     yield "div", (T, 2.0), {"high_precision": True}, TypeError, "requires a Tile rhs"
     yield "div", (S, S), {"high_precision": True}, TypeError, "high_precision"
-    yield "xor", (I, I, I), {}, TypeError, "Tensor inputs must not pass tmp"
+    yield "xor", (K, K, K), {}, TypeError, "Tensor inputs must not pass tmp"
     yield "xor", (J, J), {}, TypeError, "Tile inputs require tmp"
     yield "xors", (J, 1), {}, TypeError, "Tile inputs require tmp"
     yield "row_expand_add", (X, V, T), {}, TypeError, "Tensor inputs must not pass tmp"
@@ -122,11 +122,11 @@ def refusals():
     yield "mrgsort", (SORTED, SORTED), {}, TypeError, "Tile inputs require tmp"
     yield "mrgsort", (SORTED, SORTED), {"block_len": 64}, ValueError, "mutually exclusive"
     yield "mrgsort", (SORTED, SORTED, None, SORTED), {"tmp": SORTED}, ValueError, "src3 requires src2"
-    yield "gather", (X, -1, I), {"mask_pattern": 1}, ValueError, "mutually exclusive"
+    yield "gather", (X, -1, K), {"mask_pattern": 1}, ValueError, "mutually exclusive"
     yield "gather", (X, -1), {}, ValueError, "missing index"
     yield "gather", (X,), {"kvalue": 1.0}, ValueError, "missing cmp_mode, out_cols"
-    yield "scatter", (X,), {"dim": -1, "index": I}, ValueError, "missing src"
-    yield "scatter_update", (X, 0, I, X), {}, ValueError, "only dim=-2"
+    yield "scatter", (X,), {"dim": -1, "index": K}, ValueError, "missing src"
+    yield "scatter_update", (X, 0, K, X), {}, ValueError, "only dim=-2"
     yield "max", (X, 1), {}, TypeError, r"pl\.maximum"
 
 

@@ -346,7 +346,9 @@ def test_ragged_last_block(rows):
 
 @pl.jit
 def scaled(
-    x: pl.Tensor[[ROWS, 32], pl.FP32], factors: pl.Tensor[[ROWS, 1], pl.FP32], out: pl.Out[pl.Tensor[[ROWS, 32], pl.FP32]]
+    x: pl.Tensor[[ROWS, 32], pl.FP32],
+    factors: pl.Tensor[[ROWS, 1], pl.FP32],
+    out: pl.Out[pl.Tensor[[ROWS, 32], pl.FP32]],
 ):
     for r in pl.parallel(0, x.shape[0], 8):
         with pl.at(level=pl.Level.CORE_GROUP):

@@ -242,6 +242,16 @@ def test_round_trips(name):
     check_round_trips(parse(TEXTS[name]))
 
 
+def test_ssa_names_keep_the_names_of_windows():
+    """A window is named by its first variable; SSA conversion renames that, and the printed text must give it back."""
+    plain = parse(TEXTS["windows of different ranks"])
+    renamed = parse(TEXTS["windows of different ranks"].replace("ab", "ab__ssa_v0").replace("bb", "bb__ssa_v0"))
+    ir.assert_structural_equal(plain, renamed, enable_auto_mapping=True)
+    names = [s.value.kwargs["name"] for s in renamed.get_function("host").body.stmts[:2]]
+    assert names == ["ab", "bb"]
+    check_round_trips(renamed)
+
+
 def test_users_can_not_write_builtins():
     text = TEXTS["builtin dispatches"].replace(', attrs={"device": r, "arg_directions": [pl.adir.inout]}', "")
     with pytest.raises(pl.parser.ParserError, match="Unsupported operation call: pl.builtin.tensor.barrier"):

@@ -8,6 +8,7 @@ from typing import Any
 from ..ir.dtype import DataType
 from ..ir.enums import FunctionType
 from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, TupleGetItemExpr, Var
+from ..ir.names import VarName
 from ..ir.node import FrozenList
 from ..ir.stmt import AssignStmt, BreakStmt, ContinueStmt, EvalStmt, ReturnStmt
 from ..ir.type import (
@@ -26,7 +27,6 @@ from .closure import BINARY, MISSING, dotted
 from .errors import InvalidOperationError, ParserError, ParserTypeError, UnsupportedFeatureError
 from .tasks import Tasks
 from .typecheck import kind_name, mismatch
-
 
 # Calls that an assignment treats in a way of its own; an ordinary call is told from them by one look at its name.
 _SPECIAL_CALLS = frozenset(
@@ -103,10 +103,13 @@ class Statements(Tasks):
             return None
         if any(k.arg == "name" for k in node.keywords):  # type: ignore[attr-defined]
             self.fail("alloc_window_buffer: the 'name' kwarg cannot be passed explicitly", node)
-        if target.id in self.context.window_buffers:
-            self.fail(f"window buffer '{target.id}' is already declared in this program", node)
-        self.context.window_buffers.add(target.id)
-        named = ast.keyword("name", ast.copy_location(ast.Constant(target.id), node))
+        # SSA conversion renames the variable, not the buffer: a printed bx__ssa_v0 still holds the buffer bx.
+        parsed = VarName.parse(target.id)
+        name = parsed.base if parsed.role == "ssa" and parsed.base and not parsed.qualifier else target.id
+        if name in self.context.window_buffers:
+            self.fail(f"window buffer '{name}' is already declared in this program", node)
+        self.context.window_buffers.add(name)
+        named = ast.keyword("name", ast.copy_location(ast.Constant(name), node))
         call = ast.Call(node.func, node.args, [*node.keywords, named])  # type: ignore[attr-defined]
         self.named_call = ast.copy_location(call, node)
         return self.call(self.named_call)  # type: ignore[no-any-return]

@@ -19,9 +19,9 @@ _PYTHON_SCALARS = {int: DataType.INDEX, float: DataType.FP32, bool: DataType.BOO
 class Parameter:
     """One parameter: what kind of value it takes, and what is fixed of it.
 
-    ``kind`` is ``"tensor"``, ``"tile"`` (any tile), ``"scalar"``, ``"other"`` (the annotation is all there is) or ``"none"``
-    (no annotation). ``shape`` is None for a bare ``pl.Tensor``; its elements are ints, ``DynVar`` objects, or other
-    integer expressions.
+    ``kind`` is ``"tensor"``, ``"tile"`` (any tile), ``"scalar"``, ``"other"`` (the annotation is all there is) or
+    ``"none"`` (no annotation). ``shape`` is None for a bare ``pl.Tensor``; its elements are ints, ``DynVar``
+    objects, or other integer expressions.
     """
 
     __slots__ = ("annotation", "default", "direction", "distributed", "dtype", "kind", "layout", "name", "shape")

@@ -233,9 +233,9 @@ class JitFunctionParser(StaticReads):
             self.fail("bind_dynamic takes a dimension number and a pl.dynamic name", node, "x.bind_dynamic(0, rows)")
 
     def _extent_arithmetic(self, name: str, value: ast.expr) -> Any:
-        """The int of ``half = cols // 2`` and ``block = 16``, so that they can be extents as well; MISSING for the rest.
+        """The int of ``half = cols // 2`` and ``block = 16``, so that they can be extents; MISSING for the rest.
 
-        Only of a name that is assigned once, from extents and surrounding constants: a scalar parameter keeps its dtype.
+        Only of a name assigned once, from extents and surrounding constants: a scalar parameter keeps its dtype.
         """
         if self.scan.store_counts.get(name) != 1:
             return MISSING

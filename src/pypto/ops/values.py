@@ -126,7 +126,8 @@ class ArrayValue:
         target = self.data[window]
         if accumulate:
             values = target + values
-        if values.dtype == self.data.dtype:
+        dtype = getattr(values, "dtype", None)  # a Python number has none
+        if dtype is None or dtype == self.data.dtype:
             self.data[window] = values
         else:
             with np.errstate(over="ignore", invalid="ignore"):  # a store that converts overflows to infinity
