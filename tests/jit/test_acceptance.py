@@ -101,10 +101,10 @@ def test_a_lowering_that_fails_writes_nothing_either(tmp_path, monkeypatch):
 def two_loops(x: pl.Tensor, y: pl.Out[pl.Tensor], n: pl.INDEX):
     """A name first assigned in one loop and carried on in its sibling; both branches of an ``if``."""
     total = pl.full([4, 8], dtype=pl.FP32, value=0.0)
-    for i in pl.range(2):
+    for _ in pl.range(2):
         step = pl.add(x, 1.0)
         total = pl.add(total, step)
-    for i in pl.range(3):
+    for _ in pl.range(3):
         step = pl.mul(x, 2.0)
         total = pl.add(total, step)
     if n > 1:

@@ -112,7 +112,7 @@ class Statements(Tasks):
         named = ast.keyword("name", ast.copy_location(ast.Constant(name), node))
         call = ast.Call(node.func, node.args, [*node.keywords, named])  # type: ignore[attr-defined]
         self.named_call = ast.copy_location(call, node)
-        return self.call(self.named_call)  # type: ignore[no-any-return]
+        return self.call(self.named_call)
 
     def _is_window_call(self, node: ast.expr) -> bool:
         if type(node) is not ast.Call:

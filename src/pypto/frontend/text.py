@@ -133,10 +133,27 @@ def _class_annotation_names(tree: ast.Module) -> dict[str, None]:
     for cls in tree.body:
         for method in cls.body if isinstance(cls, ast.ClassDef) else ():
             if isinstance(method, ast.FunctionDef):
-                annotations = [a.annotation for a in method.args.args if a.annotation is not None]
-                annotations += [method.returns] if method.returns is not None else []
-                found.update({n.id: None for a in annotations for n in ast.walk(a) if isinstance(n, ast.Name)})
+                for each in method.args.args:
+                    _names(each.annotation, found)
+                _names(method.returns, found)
     return found
+
+
+def _names(node: ast.expr | None, found: dict[str, None]) -> None:
+    """Names inside an expression, in order; the forms that annotations are made of are walked here, which is fast."""
+    kind = type(node)
+    if kind is ast.Name:
+        found[node.id] = None  # type: ignore[union-attr]
+    elif kind is ast.Attribute:
+        _names(node.value, found)  # type: ignore[union-attr]
+    elif kind is ast.Subscript:
+        _names(node.value, found)  # type: ignore[union-attr]
+        _names(node.slice, found)  # type: ignore[union-attr]
+    elif kind is ast.Tuple or kind is ast.List:
+        for each in node.elts:  # type: ignore[union-attr]
+            _names(each, found)
+    elif node is not None and kind is not ast.Constant:
+        found.update({inner.id: None for inner in ast.walk(node) if isinstance(inner, ast.Name)})
 
 
 def _names_function(decorator: ast.expr) -> bool:

@@ -20,9 +20,7 @@ from .surface import Attr, Extents, level_of, mixed_error, surface
 from .surface import Operand as Arg
 from .transfer import commit
 from .values import ArrayValue, OutOfBoundsError, UndefinedValueError
-from .windows import number, provably_exceeds, tuple_operand
-
-ZERO = extent(0)
+from .windows import number, provably_negative, tuple_operand
 
 
 # --- read and write ---------------------------------------------------------------------------------------------------
@@ -36,7 +34,7 @@ def _element(level: str, op: str, args: Sequence[Expr]) -> Any:
             f"{op}: indices count {len(indices)} does not match rank {len(kind.shape)}: give one index per dimension"
         )
     for i, (index, bound) in enumerate(zip(indices, kind.shape, strict=False)):
-        if provably_exceeds(ZERO, index) or (number(index) is not None and number(bound) is not None
+        if provably_negative(index) or (number(index) is not None and number(bound) is not None
                                              and index.value >= bound.value):  # type: ignore[attr-defined]  # fmt: skip
             raise ValueError(f"{op}: index {number(index)} of dimension {i} is out of range")
     return kind

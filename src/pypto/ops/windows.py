@@ -49,6 +49,11 @@ def provably_exceeds(a: Expr, b: Expr) -> bool:
     return at_most(a, b) is False
 
 
+def provably_negative(e: Expr) -> bool:
+    """``e < 0`` is proven."""
+    return not isinstance(e, Var) and provably_exceeds(ZERO, e)  # that a variable is negative is never known
+
+
 def sticks_out(offset: Expr, reach: Expr, extent: Expr) -> bool:
     """``offset + reach > extent`` is proven.
 
@@ -205,11 +210,11 @@ def read_window(
     for i in range(rank):
         extent, w, o = shape[i], window[i], offsets[i]
         r = None if requested is None else requested[i]
-        if provably_exceeds(ZERO, o):
+        if provably_negative(o):
             raise ValueError(f"{op}: offset {i} is provably negative ({show_shape([o])[1:-1]})")
         if r is not None and provably_exceeds(r, w):
             raise ValueError(f"{op}: valid_shape[{i}] = {_text(r)} exceeds the window extent {_text(w)}")
-        if r is not None and provably_exceeds(ZERO, r):
+        if r is not None and provably_negative(r):
             raise ValueError(f"{op}: valid_shape[{i}] = {_text(r)} must be >= 0")
         if not clamp:
             reach = w if exact or r is None else r
@@ -290,7 +295,7 @@ def write_region(
     same_rank(op, "offset", offsets, rank)
     reach = source_shape if exact else source_valid
     for i in range(rank):
-        if provably_exceeds(ZERO, offsets[i]):
+        if provably_negative(offsets[i]):
             raise ValueError(f"{op}: offset {i} is provably negative ({_text(offsets[i])})")
         if sticks_out(offsets[i], reach[i], target_shape[i]):
             raise ValueError(
