@@ -299,8 +299,11 @@ class Calls(CallAttributes):
         if kind is ast.Constant:
             value = node.value  # type: ignore[attr-defined]
             return None if value is None else self.expr(node)
-        if kind is ast.Name and self.scopes.lookup(node.id) is None:  # type: ignore[attr-defined]
-            value = self.closure.get(node.id)  # type: ignore[attr-defined]
+        if kind is ast.Name:
+            found = self.scopes.lookup(node.id)  # type: ignore[attr-defined]
+            if isinstance(found, Expr):
+                return found
+            value = MISSING if found is not None else self.closure.get(node.id)  # type: ignore[attr-defined]
             if isinstance(value, _ENUM_ARGUMENT) and not isinstance(value, int):
                 return value
             if isinstance(value, (list, tuple)):

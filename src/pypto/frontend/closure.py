@@ -104,6 +104,8 @@ class Closure:
 
 def dotted(node: ast.expr) -> tuple[str, ...] | None:
     """The names of ``a.b.c``; None for anything else."""
+    if type(node) is ast.Attribute and type(node.value) is ast.Name:  # nearly always: pl.name
+        return node.value.id, node.attr
     parts = []
     while type(node) is ast.Attribute:
         parts.append(node.attr)

@@ -52,8 +52,9 @@ def parse(code: str, filename: str = "<string>", source_map: SourceMap | None = 
             compiled = compile(_without_dsl_bodies(tree), filename, "exec", dont_inherit=True)
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise SyntaxError(f"Failed to compile code from {filename}: {error}") from error
-    lines = [line + "\n" for line in split_lines(code)]
-    _check_decorators(tree.body, filename, split_lines(code))
+    plain = split_lines(code)
+    lines = [line + "\n" for line in plain]
+    _check_decorators(tree.body, filename, plain)
 
     namespace = _Namespace(
         pl=importlib.import_module("pypto.language"), __name__=f"pypto_text_{next(_counter)}", __file__=filename

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from ..frontend.base import types_agree
@@ -210,7 +211,7 @@ class JitFunctionParser(StaticReads):
                     return
                 if self._fold_assignment(target, self.shape_read(value), node):
                     return
-                if self._fold_assignment(target, self._extent_arithmetic(target.id, value), node):
+                if self._fold_assignment(target, self._static_local(target.id, value), node):
                     return
             elif type(target) in (ast.Tuple, ast.List) and self._unpack_shapes(target.elts, value, node):  # type: ignore[attr-defined]
                 return
@@ -232,10 +233,11 @@ class JitFunctionParser(StaticReads):
         ):
             self.fail("bind_dynamic takes a dimension number and a pl.dynamic name", node, "x.bind_dynamic(0, rows)")
 
-    def _extent_arithmetic(self, name: str, value: ast.expr) -> Any:
-        """The int of ``half = cols // 2`` and ``block = 16``, so that they can be extents; MISSING for the rest.
+    def _static_local(self, name: str, value: ast.expr) -> Any:
+        """The value of ``half = cols // 2`` or ``acc = pl.FP32``, so that it is what it would be in place of the name.
 
-        Only of a name assigned once, from extents and surrounding constants: a scalar parameter keeps its dtype.
+        An extent stays static, a number takes the element type of its tensor, a branch is resolved. Only of a name
+        assigned once, from extents and surrounding constants: a scalar parameter keeps its dtype. MISSING for the rest.
         """
         if self.scan.store_counts.get(name) != 1:
             return MISSING
@@ -243,7 +245,7 @@ class JitFunctionParser(StaticReads):
         if any(n in self.param_vars and isinstance(self.param_vars[n].type, ScalarType) for n in names):
             return MISSING
         found = self.static_value(value)
-        return found if type(found) is int else MISSING
+        return found if isinstance(found, (int, float, str, DataType, Enum)) else MISSING
 
     def _unpack_shapes(self, targets: list[ast.expr], value: ast.expr, node: ast.Assign) -> bool:
         """``R, C = x.shape`` and ``R, n = x.shape[0], len(y.shape)``."""
