@@ -128,6 +128,32 @@ def test_a_name_bound_once_to_an_int_can_be_an_extent(ones, text_of):
     assert not {"half", "block", "steps"} & set(names_assigned(program["entry"]))
 
 
+def test_a_name_bound_once_stands_for_its_constant(ones, text_of):
+    @pl.jit
+    def entry(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        acc = pl.FP32
+        shape = [16, 32]
+        origin = (0, 0)
+        space = pl.Mem.Vec
+        mode = "floor"
+        factor = 1.0 / x.shape[1]
+        tall = x.shape[0] > 32
+        with pl.at(level=pl.Level.CORE_GROUP):
+            ones_ = pl.tile.full(shape, dtype=acc, value=1.0)
+            if tall:
+                t = pl.load(x, origin, shape, target_memory=space)
+            else:
+                t = pl.load(x, origin, [1])
+            t = pl.cast(pl.cast(pl.mul(pl.add(t, ones_), factor), pl.INT32, mode=mode), acc)
+            y = pl.store(t, origin, y)
+        return y
+
+    program = entry.specialize(ones(48, 64), ones(16, 32))
+    text = text_of(program)
+    assert "pl.tile.muls(pl.tile.add(t, ones_), 0.015625)" in text
+    assert set(names_assigned(program["entry"])) == {"ones_", "t", "t_v1", "y"}
+
+
 def test_a_shape_read_beyond_the_rank_is_an_error(ones):
     @pl.jit
     def entry(x: pl.Tensor):

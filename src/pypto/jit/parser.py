@@ -245,7 +245,8 @@ class JitFunctionParser(StaticReads):
         if any(n in self.param_vars and isinstance(self.param_vars[n].type, ScalarType) for n in names):
             return MISSING
         found = self.static_value(value)
-        return found if isinstance(found, (int, float, str, DataType, Enum)) else MISSING
+        extents = isinstance(found, (tuple, list)) and all(type(e) is int for e in found)
+        return found if extents or isinstance(found, (int, float, str, DataType, Enum)) else MISSING
 
     def _unpack_shapes(self, targets: list[ast.expr], value: ast.expr, node: ast.Assign) -> bool:
         """``R, C = x.shape`` and ``R, n = x.shape[0], len(y.shape)``."""

@@ -22,7 +22,6 @@ from .transfer import commit
 from .values import ArrayValue, OutOfBoundsError, UndefinedValueError
 from .windows import number, provably_negative, tuple_operand
 
-
 # --- read and write ---------------------------------------------------------------------------------------------------
 
 
