@@ -217,7 +217,7 @@ def test_a_local_name_hides_a_constant(ones):
     def entry(x: pl.Tensor):
         with pl.at(level=pl.Level.CORE_GROUP):
             y = pl.add(x, EPS)  # noqa: F823 - assigned below: local, and so unbound here
-            EPS = 1.0  # noqa: F841
+            EPS = 1.0
         return y
 
     with pytest.raises(UndefinedVariableError, match="Undefined variable 'EPS'"):

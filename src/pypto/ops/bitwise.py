@@ -17,8 +17,8 @@ from .registry import call, define
 from .rules import (
     broadcast_shapes,
     broadcast_valid,
-    promote_dtypes,
     require_args,
+    result_dtype,
     result_like,
     same_extent,
     scalar_dtype,
@@ -87,7 +87,7 @@ def _pair_infer(name: str, level: str, shift: bool, scratch: bool) -> InferRule:
             shape = a.shape
         else:
             shape = broadcast_shapes(name, a.shape, b.shape)
-        dtype = a.dtype if shift else promote_dtypes(a.dtype, b.dtype)
+        dtype = a.dtype if shift else result_dtype(a.dtype, b.dtype)
         return result_like(a, shape, dtype, broadcast_valid(shape, a, b))
 
     return infer

@@ -27,6 +27,7 @@ from .rules import (
     broadcast_valid,
     promote_dtypes,
     require_args,
+    result_dtype,
     result_like,
     scalar_dtype,
     tensor_type,
@@ -75,10 +76,10 @@ def _tensor_cmp_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
     check_compare_mode(name, "cmp_type", kwargs.get("cmp_type", 0))
     a = tensor_type(name, args, 0)
     if level_of(args[1]) == "scalar":
-        return result_like(a, a.shape, promote_dtypes(a.dtype, scalar_dtype(name, args, 1)), a.valid_extents)
+        return result_like(a, a.shape, result_dtype(a.dtype, scalar_dtype(name, args, 1)), a.valid_extents)
     b = tensor_type(name, args, 1)
     shape = broadcast_shapes(name, a.shape, b.shape)
-    return result_like(a, shape, promote_dtypes(a.dtype, b.dtype), broadcast_valid(shape, a, b))
+    return result_like(a, shape, result_dtype(a.dtype, b.dtype), broadcast_valid(shape, a, b))
 
 
 def packed_predicate(a: TileType, shape: Sequence[Expr], valid: Sequence[Expr]) -> TileType:
@@ -122,7 +123,7 @@ def _sel_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
         raise ValueError(f"{name} requires the mask carrier rows to cover the valid rows of the operands")
     if provably_exceeds(ceil_div(valid[-1], 8), multiply(have[-1], index_const(mask.dtype.get_byte()))):
         raise ValueError(f"{name} requires each mask carrier row to hold a bit for each valid column")
-    return result_like(a, shape, promote_dtypes(a.dtype, b.dtype), valid)
+    return result_like(a, shape, result_dtype(a.dtype, b.dtype), valid)
 
 
 _SIGNED_OF = {DataType.UINT8: DataType.INT8, DataType.UINT16: DataType.INT16, DataType.UINT32: DataType.INT32}

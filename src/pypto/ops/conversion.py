@@ -139,6 +139,7 @@ _FORMAT = {
     DataType.FP4: (2, 2),
     DataType.FP8E8M0: (1, 8),
 }
+SIGNIFICAND_BITS = {dtype: bits for dtype, (bits, _) in _FORMAT.items()}
 
 
 def _holds(target: DataType, source: DataType) -> bool:

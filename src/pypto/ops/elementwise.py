@@ -23,6 +23,7 @@ from .rules import (
     promote_dtypes,
     require_args,
     require_dtype,
+    result_dtype,
     result_like,
     same_extent,
     scalar_dtype,
@@ -110,7 +111,7 @@ def _binary_infer(name: str, level: str, check: Callable[..., None] | None) -> I
         if check is not None:
             check(name, a, b, kwargs)
         shape = broadcast_shapes(name, a.shape, b.shape)
-        return result_like(a, shape, promote_dtypes(a.dtype, b.dtype), broadcast_valid(shape, a, b))
+        return result_like(a, shape, result_dtype(a.dtype, b.dtype), broadcast_valid(shape, a, b))
 
     return infer
 
@@ -128,7 +129,7 @@ def _scalar_infer(name: str, level: str, keep_dtype: bool, allowed: Sequence[Dat
             raise ValueError(
                 f"{name}: a float scalar on an integer tile ({a.dtype}) would be truncated; cast the tile first"
             )
-        dtype = a.dtype if keep_dtype else promote_dtypes(a.dtype, b)
+        dtype = a.dtype if keep_dtype else result_dtype(a.dtype, b)
         return result_like(a, a.shape, dtype, a.valid_extents)
 
     return infer

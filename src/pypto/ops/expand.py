@@ -21,9 +21,9 @@ from .registry import call, define
 from .rules import (
     broadcast_valid,
     is_one,
-    promote_dtypes,
     require_args,
     require_dtype,
+    result_dtype,
     result_like,
     same_extent,
     scalar_dtype,
@@ -133,7 +133,7 @@ def _vector_infer(name: str, level: str, rows: bool, what: str) -> InferRule:
         require_args(name, args, 2)
         a, vector = operand_type(name, args, 0), operand_type(name, args, 1)
         check_vector(name, a, vector, rows, what)
-        dtype = promote_dtypes(a.dtype, vector.dtype)
+        dtype = result_dtype(a.dtype, vector.dtype)
         if name.endswith("_expdif") and not dtype.is_float_:
             raise ValueError(f"{name} requires a float operand, got {a.dtype} and {vector.dtype}: cast with pl.cast")
         return result_like(a, a.shape, dtype, broadcast_valid(a.shape, a, vector))
@@ -304,7 +304,7 @@ def _expands_infer(name: str) -> InferRule:
         require_args(name, args, 2)
         if name == "tile.expands":
             tile = tile_type(name, args, 0)
-            dtype = promote_dtypes(tile.dtype, scalar_dtype(name, args, 1))
+            dtype = result_dtype(tile.dtype, scalar_dtype(name, args, 1))
             return result_like(tile, tile.shape, dtype, tile.valid_extents)
         tensor = tensor_type(name, args, 0, plain=True)
         scalar_dtype(name, args, 1)
@@ -367,9 +367,7 @@ def _clone_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
         )
     if len(repeated) > 1:
         raise ValueError(f"{name} broadcasts at most one dimension, but {len(repeated)} differ")
-    return tensor_result(
-        target.shape, promote_dtypes(source.dtype, target.dtype), broadcast_valid(target.shape, source)
-    )
+    return tensor_result(target.shape, result_dtype(source.dtype, target.dtype), broadcast_valid(target.shape, source))
 
 
 def _clone_reference(ctx: Any, source: ArrayValue, target: ArrayValue) -> ArrayValue:

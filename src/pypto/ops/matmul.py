@@ -24,8 +24,8 @@ from .rules import (
     broadcast_shapes,
     is_one,
     min_extent,
-    promote_dtypes,
     require_args,
+    result_dtype,
     same_extent,
     scalar_dtype,
     show_shape,
@@ -180,7 +180,7 @@ def _tensor_matmul_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Typ
     a = _Side(name, "lhs", lhs, kwargs.get("a_trans", False))
     b = _Side(name, "rhs", rhs, kwargs.get("b_trans", False))
     shape, valid = _product_type(name, a, b)
-    return tensor_result(shape, kwargs.get("out_dtype") or promote_dtypes(lhs.dtype, rhs.dtype), valid)
+    return tensor_result(shape, kwargs.get("out_dtype") or result_dtype(lhs.dtype, rhs.dtype), valid)
 
 
 def _tensor_matmul_acc_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:

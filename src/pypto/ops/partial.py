@@ -19,8 +19,8 @@ from .registry import call, define
 from .rules import (
     broadcast_shapes,
     is_one,
-    promote_dtypes,
     require_args,
+    result_dtype,
     result_like,
     same_extent,
     show_shape,
@@ -83,7 +83,7 @@ def _infer(name: str, level: str) -> InferRule:
         a, b = operand_type(name, args, 0), operand_type(name, args, 1)
         shape = broadcast_shapes(name, a.shape, b.shape)
         valid = FrozenList(partial_valid(name, shape, a, b))
-        return result_like(a, shape, promote_dtypes(a.dtype, b.dtype), valid)
+        return result_like(a, shape, result_dtype(a.dtype, b.dtype), valid)
 
     return infer
 

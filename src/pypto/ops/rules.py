@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from ..arith.prove import prove_eq, prove_le
 from ..ir.dtype import DataType
 from ..ir.enums import TensorLayout
 from ..ir.expr import ConstInt, Expr, Min
+from ..ir.location import pinned_span
 from ..ir.node import FrozenList, frozen_list
 from ..ir.type import (
     DistributedTensorType,
@@ -21,6 +23,7 @@ from ..ir.type import (
     extent_equal,
     implicit_tile_view,
 )
+from .conversion import SIGNIFICAND_BITS
 
 
 def promote_dtypes(a: DataType, b: DataType) -> DataType:
@@ -34,6 +37,31 @@ def promote_dtypes(a: DataType, b: DataType) -> DataType:
     if not a.is_signed_ and b.is_signed_:
         return b
     return a
+
+
+def result_dtype(a: DataType, b: DataType) -> DataType:
+    """:func:`promote_dtypes` of two operands, with a warning at the user's line where the result loses values."""
+    result = promote_dtypes(a, b)
+    if a is not b:
+        span = pinned_span()
+        if span is not None and not span.filename.startswith("<"):  # written by a user: neither IR nor its text
+            loss = _loss(a, b) or _loss(b, a)
+            if loss is not None:
+                message = f"lossy promotion: {loss}; say what you mean with pl.cast"
+                warnings.warn_explicit(message, UserWarning, span.filename, max(span.begin_line, 1))
+    return result
+
+
+def _loss(a: DataType, b: DataType) -> str | None:
+    """What is lost when ``a`` meets the float type ``b``."""
+    bits = SIGNIFICAND_BITS.get(b)
+    if bits is None:
+        return None
+    if a.is_int_ and a.get_bit() - a.is_signed_ > bits:
+        return f"{a.name} with {b.name} computes in {b.name}, which holds integers exactly up to 2**{bits}"
+    if a is DataType.FP16 and b is DataType.BF16:
+        return "FP16 with BF16 computes in the type of the first operand, and neither holds the other's values"
+    return None
 
 
 class OperandKindError(TypeError, ValueError):

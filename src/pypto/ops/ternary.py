@@ -17,9 +17,9 @@ from .registry import call, define
 from .rules import (
     broadcast_shapes,
     broadcast_valid,
-    promote_dtypes,
     require_args,
     require_dtype,
+    result_dtype,
     result_like,
     same_extent,
     scalar_dtype,
@@ -43,14 +43,14 @@ def _rem_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
     a, b = tile_type("tile.rem", args, 0), tile_type("tile.rem", args, 1)
     scratch_tile("tile.rem", args, 2)
     shape = broadcast_shapes("tile.rem", a.shape, b.shape)
-    return result_like(a, shape, promote_dtypes(a.dtype, b.dtype), broadcast_valid(shape, a, b))
+    return result_like(a, shape, result_dtype(a.dtype, b.dtype), broadcast_valid(shape, a, b))
 
 
 def _rems_infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
     require_args("tile.rems", args, 3)
     a, scalar = tile_type("tile.rems", args, 0), scalar_dtype("tile.rems", args, 1)
     scratch_tile("tile.rems", args, 2)
-    return result_like(a, a.shape, promote_dtypes(a.dtype, scalar), a.valid_extents)
+    return result_like(a, a.shape, result_dtype(a.dtype, scalar), a.valid_extents)
 
 
 def _rem_reference(ctx: Any, a: ArrayValue, b: Any, tmp: Any) -> ArrayValue:
@@ -91,11 +91,11 @@ def _three_infer(name: str) -> InferRule:
         a, c = tile_type(name, args, 0), tile_type(name, args, 2)
         if with_scalar:
             shape = broadcast_shapes(name, a.shape, c.shape)
-            dtype = promote_dtypes(promote_dtypes(a.dtype, scalar_dtype(name, args, 1)), c.dtype)
+            dtype = result_dtype(result_dtype(a.dtype, scalar_dtype(name, args, 1)), c.dtype)
             return result_like(a, shape, dtype, broadcast_valid(shape, a, c))
         b = tile_type(name, args, 1)
         shape = broadcast_shapes(name, broadcast_shapes(name, a.shape, b.shape), c.shape)
-        dtype = promote_dtypes(promote_dtypes(a.dtype, b.dtype), c.dtype)
+        dtype = result_dtype(result_dtype(a.dtype, b.dtype), c.dtype)
         return result_like(a, shape, dtype, broadcast_valid(shape, a, b, c))
 
     return infer
