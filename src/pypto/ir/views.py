@@ -125,7 +125,7 @@ class TileView:
 
     def same_layout(self, other: TileView) -> bool:
         """Whether all fields but ``valid_shape`` agree."""
-        return (
+        return self is other or (
             self.blayout is other.blayout
             and self.slayout is other.slayout
             and self.fractal == other.fractal
@@ -194,10 +194,10 @@ _IMPLICIT_CACHE: dict[tuple[Any, ...], TileView] = {}
 
 def is_column_vector(shape: Sequence[Any]) -> bool:
     """Whether a shape is statically ``[r, 1]`` with ``r > 1``: such tiles lie column-major by default."""
-    if len(shape) != 2:
+    if len(shape) != 2 or getattr(shape[1], "value", None) != 1:
         return False
-    rows, cols = getattr(shape[0], "value", None), getattr(shape[1], "value", None)
-    return cols == 1 and isinstance(rows, int) and rows > 1
+    rows = getattr(shape[0], "value", None)
+    return isinstance(rows, int) and rows > 1
 
 
 def implicit_tile_view(shape: Sequence[Any], memory_space: MemorySpace | None) -> TileView:
