@@ -99,20 +99,21 @@ def count_nodes(program: Any) -> int:
 
 
 def best(function: Callable[[], Any], repeats: int) -> float:
-    """Seconds of one call in the fastest of several series; as `timeit` does, without garbage collection inside.
+    """Seconds of the fastest call in several series of 20 ms or more.
 
-    A series lasts at least 20 ms, so that a short call is not measured in the cold caches that the collection leaves.
+    Garbage is collected before a series, not in it; all but its first call find caches as a program in use has them.
     """
     times = []
     for _ in range(repeats):
         gc.collect()
         gc.disable()
         try:
-            calls, start = 0, time.perf_counter()
-            while calls == 0 or time.perf_counter() - start < 0.02:
+            begin = end = time.perf_counter()
+            while end == begin or end - begin < 0.02:
+                start = time.perf_counter()
                 function()
-                calls += 1
-            times.append((time.perf_counter() - start) / calls)
+                end = time.perf_counter()
+                times.append(end - start)
         finally:
             gc.enable()
     return min(times)
