@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,6 +81,8 @@ from pypto.ir.type import (
     TupleType,
     UnknownType,
 )
+
+sys.path.insert(0, str(Path(__file__).parent))  # tree_kit
 
 INDEX, FP32 = DataType.INDEX, DataType.FP32
 

@@ -9,12 +9,13 @@ answer None.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from ..ir.expr import BinaryExpr, ConstInt, Expr, UnaryExpr, Var
 from .fold import fold_const
 from .helpers import fits_int64
-from .polynomial import Polynomials, as_constant, difference
+from .polynomial import Poly, Polynomials, as_constant, difference
 from .signs import is_non_negative, is_zero
 from .structure import MEMO_LIMIT, scalar_dtype
 
@@ -24,8 +25,9 @@ _lock = threading.RLock()
 _normal = Polynomials()
 _analyzer: Any = None  # made when first needed
 # Keyed by identity; the values keep the expressions alive, so that an id is not given to another one.
-_equal: dict[tuple[int, int], tuple[Any, Any, Answer]] = {}
-_at_most: dict[tuple[int, int], tuple[Any, Any, Answer]] = {}
+_Memo = dict[tuple[int, int], tuple[Any, Any, Answer]]
+_equal: _Memo = {}
+_at_most: _Memo = {}
 _simplified: dict[int, tuple[Any, Any]] = {}
 
 
@@ -51,6 +53,20 @@ def _comparable(a: Any, b: Any) -> bool:
     return p is not None and q is not None and p.is_int_ and q.is_int_ and p.is_signed_ == q.is_signed_
 
 
+def _decided(memo: _Memo, a: Any, b: Any, decide: Callable[[Polynomials, Poly], Answer]) -> Answer:
+    """What ``decide`` says of ``b - a``; remembered."""
+    found = memo.get((id(a), id(b)))
+    if found is not None:
+        return found[2]
+    if not _comparable(a, b):
+        return None
+    with _lock:
+        _trim()
+        answer = decide(_normal, difference(_normal.of(b), _normal.of(a)))
+        memo[id(a), id(b)] = (a, b, answer)
+    return answer
+
+
 def prove_eq(a: Any, b: Any) -> Answer:
     """Whether ``a == b``: True, False, or None if it is not known."""
     if a is b:
@@ -59,17 +75,7 @@ def prove_eq(a: Any, b: Any) -> Answer:
         return bool(a.value == b.value)
     if type(a) is int or type(b) is int:
         return _with_ints(prove_eq, a, b)
-    found = _equal.get((id(a), id(b)))
-    if found is not None:
-        return found[2]
-    if not _comparable(a, b):
-        return None
-    with _lock:
-        _trim()
-        gap = difference(_normal.of(a), _normal.of(b))
-        answer = is_zero(_normal, gap)
-        _equal[id(a), id(b)] = (a, b, answer)
-    return answer
+    return _decided(_equal, b, a, is_zero)
 
 
 def prove_le(a: Any, b: Any) -> Answer:
@@ -80,16 +86,7 @@ def prove_le(a: Any, b: Any) -> Answer:
         return bool(a.value <= b.value)
     if type(a) is int or type(b) is int:
         return _with_ints(prove_le, a, b)
-    found = _at_most.get((id(a), id(b)))
-    if found is not None:
-        return found[2]
-    if not _comparable(a, b):
-        return None
-    with _lock:
-        _trim()
-        answer = is_non_negative(_normal, difference(_normal.of(b), _normal.of(a)))
-        _at_most[id(a), id(b)] = (a, b, answer)
-    return answer
+    return _decided(_at_most, a, b, is_non_negative)
 
 
 def prove_lt(a: Any, b: Any) -> Answer:

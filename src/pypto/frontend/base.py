@@ -253,8 +253,6 @@ class ParserBase:
 
     def number(self, value: Any, span: Span) -> Expr:
         """A Python number as a constant: ints are INDEX, floats FP32."""
-        if type(value) is int:
-            return ConstInt(value, DataType.INDEX, span)
         if isinstance(value, bool):
             return ConstBool(value, span)
         if isinstance(value, int):

@@ -16,7 +16,7 @@ from .normalize import extent, extents, int_attr, scalar_operand
 from .partial_window import PartialWindow, require_writable
 from .registry import call, define
 from .rules import OperandKindError, require_args, tensor_type, tile_type
-from .surface import Attr, Extents, level_of, mixed_error, surface
+from .surface import Attr, Extents, common_level, level_of, mixed_error, surface
 from .surface import Operand as Arg
 from .transfer import commit
 from .values import ArrayValue, OutOfBoundsError, UndefinedValueError
@@ -149,9 +149,7 @@ def tile_read(tile: Arg, indices: Extents) -> Expr:
 @surface("pl", name="read")
 def unified_read(src: Arg, offset: Extents) -> Expr:
     """One element of a tensor or tile."""
-    level = level_of(src)
-    if level not in ("tensor", "tile"):
-        raise mixed_error("read", src)
+    level = common_level("read", src)
     return call(f"{level}.read", src, extents(offset))
 
 

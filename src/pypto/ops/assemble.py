@@ -15,7 +15,7 @@ from .partial_window import require_writable
 from .regions import defined_elements
 from .registry import call, define
 from .rules import require_args, tensor_type, tile_type
-from .surface import Attr, Extents, level_of, mixed_error, surface, unsupported_for_tile
+from .surface import Attr, Extents, common_level, surface, unsupported_for_tile
 from .surface import Operand as Arg
 from .transfer import (
     atomic_attr,
@@ -134,9 +134,7 @@ def tile_assemble(target: Arg, source: Arg, offset: Extents) -> Expr:
 @surface("pl", name="assemble")
 def unified_assemble(target: Arg, source: Arg, offset: Extents, *, atomic: Attr = AtomicType.None_) -> Expr:
     """Write a tensor into a tensor, or a tile into a tile."""
-    level = level_of(target)
-    if level != level_of(source) or level not in ("tensor", "tile"):
-        raise mixed_error("assemble", target, source)
+    level = common_level("assemble", target, source)
     if level == "tensor":
         return assemble(target, source, offset, atomic=atomic)
     if atomic_attr(atomic) is not None:

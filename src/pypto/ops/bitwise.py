@@ -28,7 +28,7 @@ from .rules import (
     tile_type,
 )
 from .surface import Operand as Arg
-from .surface import level_of, mixed_error, surface
+from .surface import level_of, level_with_scalar, mixed_error, surface
 from .values import ArrayValue, combine_masks, fresh
 
 VEC = (MemorySpace.Vec,)
@@ -178,9 +178,7 @@ def _register_surface(name: str) -> None:
         raise mixed_error(known, lhs, rhs)
 
     def unified_scalar(lhs: Arg, rhs: Arg) -> Expr:
-        level = level_of(lhs)
-        if level not in ("tensor", "tile") or level_of(rhs) != "scalar":
-            raise mixed_error(f"{name}s", lhs, rhs)
+        level = level_with_scalar(f"{name}s", lhs, rhs)
         return call(f"{level}.{name}s", lhs, scalar_operand(rhs, lhs.type.dtype))
 
     for level in ("tensor", "tile"):
@@ -228,9 +226,7 @@ def xor(lhs: Arg, rhs: Arg, tmp: Arg = None) -> Expr:
 
 @surface("pl", name="xors")
 def xors(lhs: Arg, rhs: Arg, tmp: Arg = None) -> Expr:
-    level = level_of(lhs)
-    if level not in ("tensor", "tile") or level_of(rhs) != "scalar":
-        raise mixed_error("xors", lhs, rhs)
+    level = level_with_scalar("xors", lhs, rhs)
     return _xor("xors", level, lhs, rhs, tmp)
 
 

@@ -30,7 +30,7 @@ from .rules import (
     tensor_type,
     tile_type,
 )
-from .surface import Attr, level_of, mixed_error, surface
+from .surface import Attr, level_of, level_with_scalar, mixed_error, surface
 from .surface import Operand as Arg
 from .values import ArrayValue, combine_masks, fresh
 
@@ -323,9 +323,7 @@ surface("pl", name="minimums")(scalar_form("tile.minimums"))
 
 @surface("pl", name="fmods")
 def _fmods(lhs: Arg, rhs: Arg) -> Expr:
-    level = level_of(lhs)
-    if level not in ("tensor", "tile") or level_of(rhs) != "scalar":
-        raise mixed_error("fmods", lhs, rhs)
+    level = level_with_scalar("fmods", lhs, rhs)
     return call(f"{level}.fmods", lhs, scalar_operand(rhs, _element_dtype(lhs)))
 
 

@@ -33,7 +33,7 @@ from .rules import (
     tile_type,
 )
 from .surface import Operand as Arg
-from .surface import by_first, level_of, mixed_error, surface
+from .surface import by_first, common_level, surface
 from .values import ArrayValue, fresh
 from .windows import number
 
@@ -256,9 +256,7 @@ def _register_surface(rows: bool, suffix: str) -> None:
                 return call(tile_op, target, col_vec)
 
     def unified(lhs: Arg, rhs: Arg) -> Expr:
-        level = level_of(lhs)
-        if level not in ("tensor", "tile") or level != level_of(rhs):
-            raise mixed_error(base, lhs, rhs)
+        level = common_level(base, lhs, rhs)
         return call(f"{level}.{base}", lhs, rhs)
 
     surface("tensor", name=base)(tensor)
@@ -286,9 +284,7 @@ def ir_tile_row_expand_add(tile: Arg, row_vec: Arg, *, tmp: Arg = None) -> Expr:
 
 @surface("pl", name="row_expand_add")
 def row_expand_add(lhs: Arg, rhs: Arg, tmp: Arg = None) -> Expr:
-    level = level_of(lhs)
-    if level not in ("tensor", "tile") or level != level_of(rhs):
-        raise mixed_error("row_expand_add", lhs, rhs)
+    level = common_level("row_expand_add", lhs, rhs)
     if level == "tile":
         return tile_row_expand_add(lhs, rhs, tmp)
     if tmp is not None:

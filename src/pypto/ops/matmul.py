@@ -33,7 +33,7 @@ from .rules import (
     tensor_type,
     tile_type,
 )
-from .surface import Attr, level_of, mixed_error, surface, unsupported_for_tile
+from .surface import Attr, common_level, level_of, mixed_error, surface, unsupported_for_tile
 from .surface import Operand as Arg
 from .values import ArrayValue
 from .windows import at_most, provably_exceeds
@@ -487,9 +487,7 @@ def matmul(
     b_trans: Attr = False,
     c_matrix_nz: Attr = False,
 ) -> Expr:
-    level = level_of(lhs)
-    if level not in ("tensor", "tile") or level_of(rhs) != level:
-        raise mixed_error("matmul", lhs, rhs)
+    level = common_level("matmul", lhs, rhs)
     if level == "tensor":
         return tensor_matmul(lhs, rhs, out_dtype, a_trans, b_trans, c_matrix_nz)
     _reject_flags("matmul", a_trans, b_trans)
@@ -508,9 +506,7 @@ def matmul(
 def matmul_acc(
     acc: Arg, lhs: Arg, rhs: Arg, a_trans: Attr = False, b_trans: Attr = False, init_cond: Arg = None
 ) -> Expr:
-    level = level_of(acc)
-    if level not in ("tensor", "tile") or {level_of(lhs), level_of(rhs)} != {level}:
-        raise mixed_error("matmul_acc", acc, lhs, rhs)
+    level = common_level("matmul_acc", acc, lhs, rhs)
     if level == "tensor":
         return tensor_matmul_acc(acc, lhs, rhs, a_trans, b_trans, init_cond)
     _reject_flags("matmul_acc", a_trans, b_trans)

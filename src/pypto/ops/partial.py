@@ -28,7 +28,7 @@ from .rules import (
     tile_type,
 )
 from .surface import Operand as Arg
-from .surface import level_of, mixed_error, surface
+from .surface import common_level, surface
 from .values import ArrayValue, fresh
 from .windows import max_extent, provably, provably_exceeds
 
@@ -145,9 +145,7 @@ def _define(name: str, function: Function, doc: str) -> None:
         return call(f"tile.{name}", src0, src1)
 
     def unified(lhs: Arg, rhs: Arg) -> Expr:
-        level = level_of(lhs)
-        if level not in ("tensor", "tile") or level_of(rhs) != level:
-            raise mixed_error(name, lhs, rhs)
+        level = common_level(name, lhs, rhs)
         return call(f"{level}.{name}", lhs, rhs)
 
     surface("tensor", name=name)(tensor)

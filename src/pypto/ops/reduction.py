@@ -19,7 +19,7 @@ from .elementwise import compute_in
 from .regions import as_scalar_value, placed
 from .registry import call, define
 from .rules import require_args, require_dtype, same_extent, tensor_result, tensor_type, tile_type
-from .surface import Attr, level_of, mixed_error, surface
+from .surface import Attr, common_level, level_of, mixed_error, surface
 from .surface import Operand as Arg
 from .values import ArrayValue
 from .windows import is_zero, provably_exceeds
@@ -234,9 +234,7 @@ def _register_surface(name: str, scratch: int) -> None:
         return call(tile_op, tile, tmp_tile)
 
     def unified_plain(input: Arg) -> Expr:
-        level = level_of(input)
-        if level not in ("tensor", "tile"):
-            raise mixed_error(name, input)
+        level = common_level(name, input)
         return call(f"{level}.{name}", input)
 
     def unified(input: Arg, tmp_tile: Arg = None) -> Expr:

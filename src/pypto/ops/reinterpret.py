@@ -19,7 +19,7 @@ from .numpy_types import numpy_dtype
 from .partial_window import ReinterpretedValue, frozen_copy, plain
 from .registry import call, define
 from .rules import require_args, require_dtype, same_extent, show_shape, tensor_type, tile_type
-from .surface import Attr, Extents, level_of, mixed_error, surface
+from .surface import Attr, Extents, common_level, surface
 from .surface import Operand as Arg
 from .transfer import layout_of, refuse_mx, same_kind, with_valid
 from .values import ArrayValue
@@ -365,9 +365,7 @@ surface("tile", name="reinterpret_view")(_reinterpret_surface("tile.reinterpret_
 @surface("pl", name="reinterpret_view")
 def unified_reinterpret_view(data: Arg, dtype: Attr, *, shape: Extents = None) -> Expr:
     """The same bytes as elements of another type."""
-    level = level_of(data)
-    if level not in ("tensor", "tile"):
-        raise mixed_error("reinterpret_view", data)
+    level = common_level("reinterpret_view", data)
     more = () if shape is None else (extents(shape),)
     return call(f"{level}.reinterpret_view", data, *more, dtype=dtype)
 

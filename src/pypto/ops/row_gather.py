@@ -16,7 +16,7 @@ from .numpy_types import numpy_dtype
 from .regions import defined_elements
 from .registry import call, define
 from .rules import is_one, require_args, require_dtype, show_shape, tensor_result, tensor_type, tile_type
-from .surface import Attr, level_of, mixed_error, surface
+from .surface import Attr, common_level, surface
 from .surface import Operand as Arg
 from .values import ArrayValue, OutOfBoundsError, fresh
 from .windows import add, number, provably_exceeds, smaller, static_shape, tuple_operand
@@ -180,9 +180,7 @@ def gather_row(
     *,
     valid_shape: Arg = None,
 ) -> Expr:
-    level = level_of(dst)
-    if level not in ("tensor", "tile"):
-        raise mixed_error("gather_row", dst)
+    level = common_level("gather_row", dst)
     return _row_call(level, dst, src, dst_offset, src_offset, shapes, transpose, valid_shape)
 
 

@@ -19,7 +19,7 @@ from .elementwise import HALF_OR_SINGLE
 from .normalize import extent
 from .registry import call, define
 from .rules import require_args, require_dtype, result_like, same_extent, tensor_type, tile_type
-from .surface import Attr, level_of, mixed_error, surface
+from .surface import Attr, common_level, level_of, mixed_error, surface
 from .surface import Operand as Arg
 from .values import ArrayValue, fresh
 from .windows import add, multiply, number, provably_exceeds
@@ -259,9 +259,7 @@ def tile_sort32(src: Arg, idx: Arg) -> Expr:
 
 @surface("pl", name="sort32")
 def sort32(src: Arg, idx: Arg) -> Expr:
-    level = level_of(src)
-    if level not in ("tensor", "tile") or level_of(idx) != level:
-        raise mixed_error("sort32", src, idx)
+    level = common_level("sort32", src, idx)
     return call(f"{level}.sort32", src, idx)
 
 

@@ -113,14 +113,25 @@ def mixed_error(name: str, *operands: Any) -> TypeError:
     return TypeError(f"pl.{name}: expected Tensor or Tile operands, got ({shown})")
 
 
+def common_level(name: str, *operands: Any) -> str:
+    """``tensor`` or ``tile``: the one level of all operands; an error that names them when there is none."""
+    level = level_of(operands[0])
+    if level not in ("tensor", "tile") or any(level_of(operand) != level for operand in operands[1:]):
+        raise mixed_error(name, *operands)
+    return level
+
+
+def level_with_scalar(name: str, array: Any, scalar: Any) -> str:
+    """``tensor`` or ``tile``: the level of an array whose other operand must be a scalar."""
+    level = level_of(array)
+    if level not in ("tensor", "tile") or level_of(scalar) != "scalar":
+        raise mixed_error(name, array, scalar)
+    return level
+
+
 def by_first(name: str, tensor: Callable[..., Any], tile: Callable[..., Any], operand: Any) -> Callable[..., Any]:
     """The function of the level of the first operand."""
-    level = level_of(operand)
-    if level == "tensor":
-        return tensor
-    if level == "tile":
-        return tile
-    raise mixed_error(name, operand)
+    return tensor if common_level(name, operand) == "tensor" else tile
 
 
 def unsupported_for_tile(name: str, flag: str, remedy: str = "") -> TypeError:

@@ -25,7 +25,7 @@ from .rules import (
     tensor_type,
     tile_type,
 )
-from .surface import Attr, Extents, level_of, mixed_error, surface
+from .surface import Attr, Extents, common_level, surface
 from .surface import Operand as Arg
 from .transfer import INDEX_LIKE, layout_of, refuse_mx, same_kind, with_valid
 from .values import ArrayValue, OutOfBoundsError, combine_masks, fresh
@@ -170,9 +170,7 @@ def tile_reshape(tile: Arg, shape: Extents) -> Expr:
 @surface("pl", name="reshape")
 def unified_reshape(input: Arg, shape: Extents) -> Expr:
     """The same elements under another shape."""
-    level = level_of(input)
-    if level not in ("tensor", "tile"):
-        raise mixed_error("reshape", input)
+    level = common_level("reshape", input)
     return call(f"{level}.reshape", input, extents(shape))
 
 
@@ -321,9 +319,7 @@ def ir_tile_transpose(tile: Arg, axis1: Attr, axis2: Attr, tmp: Arg = None) -> E
 @surface("pl", name="transpose")
 def unified_transpose(input: Arg, axis1: Attr, axis2: Attr) -> Expr:
     """Two axes exchanged."""
-    level = level_of(input)
-    if level not in ("tensor", "tile"):
-        raise mixed_error("transpose", input)
+    level = common_level("transpose", input)
     return call(f"{level}.transpose", input, _axis(axis1, "axis1"), _axis(axis2, "axis2"))
 
 
@@ -440,9 +436,7 @@ def tile_set_validshape(tile: Arg, valid_rows: Arg, valid_cols: Arg) -> Expr:
 @surface("pl", name="set_validshape")
 def unified_set_validshape(input: Arg, valid_rows: Arg, valid_cols: Arg) -> Expr:
     """The same tensor or tile with another valid region."""
-    level = level_of(input)
-    if level not in ("tensor", "tile"):
-        raise mixed_error("set_validshape", input)
+    level = common_level("set_validshape", input)
     return call(f"{level}.set_validshape", input, extent(valid_rows), extent(valid_cols))
 
 
@@ -531,9 +525,7 @@ surface("tile", name="concat")(_concat_surface("tile.concat"))
 @surface("pl", name="concat")
 def unified_concat(src0: Arg, src1: Arg) -> Expr:
     """Two arrays side by side."""
-    level = level_of(src0)
-    if level != level_of(src1) or level not in ("tensor", "tile"):
-        raise mixed_error("concat", src0, src1)
+    level = common_level("concat", src0, src1)
     return call(f"{level}.concat", src0, src1)
 
 

@@ -203,14 +203,20 @@ def _check_chunks(op: str, shape: Sequence[Expr], kwargs: Mapping[str, Any]) -> 
         raise ValueError(f"{op}: a dynamic leading transfer dim needs a static chunk_rows")
 
 
+def _transfer_ends(op: str, args: Sequence[Expr], kwargs: Mapping[str, Any], put: bool) -> tuple[Any, Any]:
+    """Types of ``dst`` and ``src``: the remote one is bound to a window, the other one is local."""
+    dst: Any = window_bound(op, args, 0, "dst") if put else local_tensor(op, args, 0, "dst")
+    scalar(op, args, 1, "peer")
+    src: Any = local_tensor(op, args, 2, "src") if put else window_bound(op, args, 2, "src")
+    if put:
+        atomic_add(op, kwargs["atomic"], dst.dtype)
+    return dst, src
+
+
 def _tensor_transfer_infer(op: str, put: bool) -> InferRule:
     def infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
         require_args(op, args, 3, 6)
-        dst: Any = window_bound(op, args, 0, "dst") if put else local_tensor(op, args, 0, "dst")
-        scalar(op, args, 1, "peer")
-        src: Any = local_tensor(op, args, 2, "src") if put else window_bound(op, args, 2, "src")
-        if put:
-            atomic_add(op, kwargs["atomic"], dst.dtype)
+        dst, src = _transfer_ends(op, args, kwargs, put)
         _check_chunks(op, _region(op, args, 3, dst, src), kwargs)
         return NO_VALUE
 
@@ -220,11 +226,7 @@ def _tensor_transfer_infer(op: str, put: bool) -> InferRule:
 def _tile_transfer_infer(op: str, put: bool) -> InferRule:
     def infer(args: Sequence[Expr], kwargs: Mapping[str, Any]) -> Type:
         require_args(op, args, 4, 8)
-        dst: Any = window_bound(op, args, 0, "dst") if put else local_tensor(op, args, 0, "dst")
-        scalar(op, args, 1, "peer")
-        src: Any = local_tensor(op, args, 2, "src") if put else window_bound(op, args, 2, "src")
-        if put:
-            atomic_add(op, kwargs["atomic"], dst.dtype)
+        dst, src = _transfer_ends(op, args, kwargs, put)
         stages = 2 if len(args) > 4 and type(args[4]) is not MakeTuple else 1
         shape = _region(op, args, 3 + stages, dst, src)
         _check_stages(op, args[3 : 3 + stages], dst, shape)
