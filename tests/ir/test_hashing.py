@@ -9,28 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tree_kit import INDEX, U, const, var
 
 import pypto
 from pypto.ir import scalar
 from pypto.ir.dtype import DataType
 from pypto.ir.equality import structural_equal
-from pypto.ir.expr import Add, Call, ConstInt, Expr, IterArg, Op, Var
+from pypto.ir.expr import Add, Call, ConstInt, Expr, IterArg, Op
 from pypto.ir.hashing import structural_hash
 from pypto.ir.program import Program
-from pypto.ir.span import Span
 from pypto.ir.stmt import AssignStmt, EvalStmt, ForStmt, SeqStmts, Stmt
 from pypto.ir.type import CommCtxType, PtrType, ScalarType, TensorType, TileType, TileView, UnknownType
-
-U = Span.unknown()
-INDEX = ScalarType(DataType.INDEX)
-
-
-def var(name: str, kind: Any = INDEX) -> Var:
-    return Var(name, kind, U)
-
-
-def const(value: int) -> ConstInt:
-    return ConstInt(value, DataType.INDEX, U)
 
 
 def test_programs(twin_zoos: tuple[Program, Program]) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tree_kit import INDEX, U, const, var
 
 from pypto.diag.errors import InternalError
 from pypto.ir import scalar
@@ -51,17 +52,6 @@ from pypto.ir.type import (
     TileType,
     TupleType,
 )
-
-U = Span.unknown()
-INDEX = ScalarType(DataType.INDEX)
-
-
-def var(name: str, kind: Any = INDEX) -> Var:
-    return Var(name, kind, U)
-
-
-def const(value: int) -> ConstInt:
-    return ConstInt(value, DataType.INDEX, U)
 
 
 class Rename(IRMutator):

@@ -2,13 +2,13 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tree_kit import INDEX, U, var
 
 from pypto.ir.dtype import DataType
-from pypto.ir.expr import Call, ConstInt, IterArg, Op, Var, index_const
+from pypto.ir.expr import Call, ConstInt, IterArg, Op, index_const
 from pypto.ir.printer import python_print
 from pypto.ir.printer.names import distinct_names
 from pypto.ir.program import Function, Program
-from pypto.ir.span import Span
 from pypto.ir.stmt import (
     AssignStmt,
     EvalStmt,
@@ -21,13 +21,6 @@ from pypto.ir.stmt import (
     YieldStmt,
 )
 from pypto.ir.type import ScalarType, TensorType
-
-U = Span.unknown()
-INDEX = ScalarType(DataType.INDEX)
-
-
-def var(name, kind=INDEX):
-    return Var(name, kind, U)
 
 
 def assign(target, value):

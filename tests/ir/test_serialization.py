@@ -13,13 +13,14 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tree_kit import INDEX, U, const, var
 
 import pypto
 from pypto.ir import serialization
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import MemorySpace, TensorLayout
 from pypto.ir.equality import assert_structural_equal
-from pypto.ir.expr import Add, Call, ConstFloat, ConstInt, Expr, GlobalVar, IterArg, MakeTuple, MemRef, Op, Var
+from pypto.ir.expr import Add, Call, ConstFloat, Expr, GlobalVar, IterArg, MakeTuple, MemRef, Op, Var
 from pypto.ir.node import IRNode, Role
 from pypto.ir.program import Function, Program
 from pypto.ir.serialization import deserialize, deserialize_from_file, serialize, serialize_to_file
@@ -27,17 +28,6 @@ from pypto.ir.span import Span
 from pypto.ir.stmt import AssignStmt, EvalStmt, ForStmt, InCoreScopeStmt, SeqStmts, Stmt, YieldStmt
 from pypto.ir.traversal import NODE_CLASSES, NODE_FIELDS, walk
 from pypto.ir.type import PtrType, ScalarType, TensorType, TensorView, TileType
-
-U = Span.unknown()
-INDEX = ScalarType(DataType.INDEX)
-
-
-def var(name: str, kind: Any = INDEX) -> Var:
-    return Var(name, kind, U)
-
-
-def const(value: int) -> ConstInt:
-    return ConstInt(value, DataType.INDEX, U)
 
 
 def round_trip(node: Any) -> Any:

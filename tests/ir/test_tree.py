@@ -3,14 +3,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tree_kit import INDEX, U, const, seq, var
 
 from pypto.ir import scalar
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import MemorySpace, SplitMode
 from pypto.ir.equality import assert_structural_equal, structural_equal
-from pypto.ir.expr import Add, Call, ConstInt, Expr, IterArg, MakeTuple, MemRef, Op, Var, WindowBuffer
+from pypto.ir.expr import Add, Call, Expr, IterArg, MakeTuple, MemRef, Op, Var, WindowBuffer
 from pypto.ir.program import Function, Program
-from pypto.ir.span import Span
 from pypto.ir.stmt import (
     AssignStmt,
     BreakStmt,
@@ -46,24 +46,9 @@ from pypto.ir.tree import (
 )
 from pypto.ir.type import PtrType, ScalarType, TensorType, TileType, TupleType
 
-U = Span.unknown()
-INDEX = ScalarType(DataType.INDEX)
-
-
-def var(name: str, kind: Any = INDEX) -> Var:
-    return Var(name, kind, U)
-
-
-def const(value: int) -> ConstInt:
-    return ConstInt(value, DataType.INDEX, U)
-
 
 def assign(target: Var, value: Expr | None = None) -> AssignStmt:
     return AssignStmt(target, const(1) if value is None else value, U)
-
-
-def seq(*stmts: Stmt) -> SeqStmts:
-    return SeqStmts(stmts, U)
 
 
 def loop(body: Stmt, carried: list[IterArg] | None = None, results: list[Var] | None = None) -> ForStmt:

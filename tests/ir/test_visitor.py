@@ -4,27 +4,16 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from tree_kit import INDEX, U, const, var
 
 from pypto.ir import scalar
 from pypto.ir.dtype import DataType
-from pypto.ir.expr import Add, Call, ConstInt, Expr, IterArg, MemRef, Mul, Op, Var, WindowBuffer
+from pypto.ir.expr import Add, Call, Expr, IterArg, MemRef, Mul, Op, Var, WindowBuffer
 from pypto.ir.program import Function, Program
-from pypto.ir.span import Span
 from pypto.ir.stmt import AssignStmt, EvalStmt, ForStmt, ReturnStmt, SeqStmts, Stmt, YieldStmt
 from pypto.ir.traversal import NODE_CLASSES, method_name, walk
-from pypto.ir.type import DistributedTensorType, PtrType, ScalarType, TensorType
+from pypto.ir.type import DistributedTensorType, PtrType, TensorType
 from pypto.ir.visitor import IRVisitor
-
-U = Span.unknown()
-INDEX = ScalarType(DataType.INDEX)
-
-
-def var(name: str, kind: Any = INDEX) -> Var:
-    return Var(name, kind, U)
-
-
-def const(value: int) -> ConstInt:
-    return ConstInt(value, DataType.INDEX, U)
 
 
 class Recorder(IRVisitor):

@@ -43,6 +43,24 @@ _TYPE = re.compile(rf"\b(tile_)?({'|'.join(DTYPES)})\[([^\]]*)\](?:@(\w+))?")
 _DECORATOR = re.compile(r"^(\s*)@(InCore|Orchestration|AIC|AIV|Group|Spmd|Inline|Graph)$", re.MULTILINE)
 
 
+# Kernels that several examples launch: buffers of 8 by 8 elements.
+BASE = """
+@InCore
+def part(self, x: f32[8, 8], i: idx, y: pl.Out[f32[8, 8]]) -> f32[8, 8]:
+    y1 = pl.store(pl.add(pl.load(x, [i, 0], [1, 8]), 1.0), [i, 0], y)
+    return y
+@InCore
+def fix(self, x: f32[8, 8], y: pl.InOut[f32[8, 8]]) -> f32[8, 8]:
+    t = pl.add(pl.load(x, [0, 0], [8, 8]), pl.load(y, [0, 0], [8, 8]))
+    y1 = pl.store(t, [0, 0], y)
+    return y
+@InCore
+def twice(self, y: pl.InOut[f32[8, 8]]) -> f32[8, 8]:
+    y1 = pl.store(pl.mul(pl.load(y, [0, 0], [8, 8]), 2.0), [0, 0], y)
+    return y
+"""
+
+
 def expand(text: str) -> str:
     """The notation written out."""
 

@@ -2,23 +2,7 @@
 
 import numpy as np
 import pytest
-from spec_kit import Example, check_round_trips, check_values, noise, ramp, text_params, zeros
-
-BASE = """
-@InCore
-def part(self, x: f32[8, 8], i: idx, y: pl.Out[f32[8, 8]]) -> f32[8, 8]:
-    y1 = pl.store(pl.add(pl.load(x, [i, 0], [1, 8]), 1.0), [i, 0], y)
-    return y
-@InCore
-def fix(self, x: f32[8, 8], y: pl.InOut[f32[8, 8]]) -> f32[8, 8]:
-    t = pl.add(pl.load(x, [0, 0], [8, 8]), pl.load(y, [0, 0], [8, 8]))
-    y1 = pl.store(t, [0, 0], y)
-    return y
-@InCore
-def twice(self, y: pl.InOut[f32[8, 8]]) -> f32[8, 8]:
-    y1 = pl.store(pl.mul(pl.load(y, [0, 0], [8, 8]), 2.0), [0, 0], y)
-    return y
-"""
+from spec_kit import BASE, Example, check_round_trips, check_values, noise, ramp, text_params, zeros
 
 
 def broken_loops(n):

@@ -2,24 +2,11 @@
 
 import numpy as np
 import pytest
-from spec_kit import Example, check_round_trips, check_values, noise, ramp, text_params, zeros
+from spec_kit import BASE, Example, check_round_trips, check_values, noise, ramp, text_params, zeros
 
-# Kernels that several examples launch: buffers of 8 by 8 elements.
-KERNELS = """
-@InCore
-def part(self, x: f32[8, 8], i: idx, y: pl.Out[f32[8, 8]]) -> f32[8, 8]:
-    y1 = pl.store(pl.add(pl.load(x, [i, 0], [1, 8]), 1.0), [i, 0], y)
-    return y
-@InCore
-def fix(self, x: f32[8, 8], y: pl.InOut[f32[8, 8]]) -> f32[8, 8]:
-    t = pl.add(pl.load(x, [0, 0], [8, 8]), pl.load(y, [0, 0], [8, 8]))
-    y1 = pl.store(t, [0, 0], y)
-    return y
-@InCore
-def twice(self, y: pl.InOut[f32[8, 8]]) -> f32[8, 8]:
-    y1 = pl.store(pl.mul(pl.load(y, [0, 0], [8, 8]), 2.0), [0, 0], y)
-    return y
-@InCore
+KERNELS = (
+    BASE
+    + """@InCore
 def plus(self, cur: f32[8, 8], nxt: pl.Out[f32[8, 8]]) -> f32[8, 8]:
     n1 = pl.store(pl.add(pl.load(cur, [0, 0], [8, 8]), 1.0), [0, 0], nxt)
     return nxt
@@ -30,6 +17,7 @@ def both(self, x: f32[8, 8], p: pl.Out[f32[8, 8]], q: pl.Out[f32[8, 8]]) -> tupl
     p1 = pl.store(pl.mul(t, 5.0), [0, 0], p)
     return p, q
 """
+)
 
 EXAMPLES = [
     Example(
