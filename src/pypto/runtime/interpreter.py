@@ -148,10 +148,8 @@ class Interpreter(KernelScopes):
                 env[arg] = value
             frame.yielded = None
             signal = self.exec(stmt.body, frame)
-            if frame.yielded is not None and stmt.iter_args:
-                carried = frame.yielded
-            elif stmt.iter_args and not stmt.return_vars:
-                carried = [env[arg] for arg in stmt.iter_args]
+            if stmt.iter_args:
+                carried = self._carried_on(stmt, frame, carried)
             if signal is RETURN:
                 break
             if signal is BREAK:
@@ -162,6 +160,12 @@ class Interpreter(KernelScopes):
         for var, value in zip(stmt.return_vars, carried, strict=True):
             env[var] = value
         return signal
+
+    def _carried_on(self, stmt: st.ForStmt | st.WhileStmt, frame: Frame, carried: list[Any]) -> list[Any]:
+        """What an iteration passes on: what it yielded; without results, whatever the names are bound to."""
+        if frame.yielded is not None:
+            return frame.yielded
+        return carried if stmt.return_vars else [frame.env[arg] for arg in stmt.iter_args]
 
     def _while(self, stmt: st.WhileStmt, frame: Frame) -> Any:
         env = frame.env
@@ -174,8 +178,8 @@ class Interpreter(KernelScopes):
                 break
             frame.yielded = None
             signal = self.exec(stmt.body, frame)
-            if frame.yielded is not None and stmt.iter_args:
-                carried = frame.yielded
+            if stmt.iter_args:
+                carried = self._carried_on(stmt, frame, carried)
             if signal is RETURN:
                 break
             if signal is BREAK:
