@@ -70,7 +70,7 @@ def in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("PYPTO_PROG_BUILD_DIR", str(tmp_path / "build"))
 
 
-@pytest.mark.parametrize("page", ["quickstart.md", "language.md"])
+@pytest.mark.parametrize("page", ["quickstart.md", "language.md", "passes.md"])
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     assert len(blocks(page, "python")) >= 5
     run_module(write_module(page, tmp_path), monkeypatch)

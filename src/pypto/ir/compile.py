@@ -1,14 +1,19 @@
 """``ir.compile``: a program to a :class:`~pypto.ir.compiled_program.CompiledProgram`.
 
-There are no passes and no code generation yet: the program that runs is the one that was given, and the interpreter
-runs it. :attr:`CompiledProgram.report` says so.
+There is no code generation yet: the passes lower and verify the program, and the interpreter runs the one that was
+given. :attr:`CompiledProgram.report` says so.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
+
+from ..compile_profiling import CompileProfiler, get_active_profiler, profiling_asked_for
 
 from ..target.model import BackendType
 from ..target.platforms import backend_of, platform_of
@@ -25,21 +30,26 @@ from .program import Program
 
 logger = logging.getLogger(__name__)
 
-# What has no effect while there are no passes and no code generation: parameter -> its default.
+# What has no effect while there are no passes over tiles and no code generation: parameter -> its default.
 _NO_EFFECT_YET: dict[str, Any] = {
     "skip_ptoas": False,
-    "verification_level": None,
-    "diagnostic_phase": None,
-    "disabled_diagnostics": None,
     "memory_planner": None,
     "enable_pypto_l0c_double_buffer": None,
-    "profiling": False,
     "distributed_config": None,
     "analyze_auto_scopes_for_deps": False,
     "emit_source_loc": None,
     "dump_ptoas_passes": False,
     "runtime": None,
 }
+# Parameters that are fields of a PassContext.
+_CONTEXT_FIELDS = (
+    "verification_level",
+    "diagnostic_phase",
+    "disabled_diagnostics",
+    "memory_planner",
+    "enable_pypto_l0c_double_buffer",
+    "runtime",
+)
 
 
 def compile(
@@ -67,9 +77,15 @@ def compile(
     ``output_dir``: where files go; a new directory under ``build_output`` (or ``$PYPTO_PROG_BUILD_DIR``) by default.
     ``platform``: ``"cpu"`` by default; a device platform decides ``backend_type``. The result is called with arrays.
 
-    Raises ``ValueError`` for an unknown platform before anything is written, ``TypeError`` for what is no program.
+    Raises ``ValueError`` for an unknown platform before anything is written, ``TypeError`` for what is no program,
+    ``RuntimeError`` for a choice that an active PassContext makes too, and what the passes find in the program.
     """
     given = locals()
+    try:  # TEMPORARY while the passes are being written
+        from ..passes.lower import check_no_conflict
+    except ImportError:
+        def check_no_conflict(*_a):
+            return None
     place = platform_of("cpu" if platform is None else platform)
     if not isinstance(backend_type, BackendType):
         raise TypeError(f"backend_type must be a BackendType, got {type(backend_type).__name__}")
@@ -79,11 +95,60 @@ def compile(
     if not isinstance(program, Program):
         program = _specialized(program)
     notes = [
-        f"{name}={given[name]!r} has no effect yet: there are no passes and no code generation"
+        f"{name}={given[name]!r} has no effect yet: there are no passes over tiles and no code generation"
         for name, default in _NO_EFFECT_YET.items()
         if given[name] != default
     ]
-    return CompiledProgram.build(program, output_dir, place.name, backend_of(place, backend_type), level, notes)
+    choices = {name: given[name] for name in _CONTEXT_FIELDS}
+    check_no_conflict("compile", choices)
+    backend = backend_of(place, backend_type)
+
+    def lower(given_program: Program, directory: Path, instruments: list[Any]) -> tuple[Program, Sequence[str]]:
+        return _lowered(given_program, choices, strategy, analyze_auto_scopes_for_deps, directory, instruments)
+
+    with _profile(profiling) as profiler:
+        made = CompiledProgram.build(program, output_dir, place.name, backend, level, lower, notes)
+    if profiler is not None:
+        profiler.write_report(made.output_dir / "report")
+    return made
+
+
+def _lowered(
+    program: Program,
+    choices: dict[str, Any],
+    strategy: OptimizationStrategy,
+    analyze: bool,
+    directory: Path,
+    instruments: list[Any],
+) -> tuple[Program, Sequence[str]]:
+    try:  # TEMPORARY while the passes are being written
+        from ..passes.instruments import CallbackInstrument, ReportInstrument
+        from ..passes.lower import lower_program
+    except ImportError:
+        return program, []
+
+    ran: list[str] = []
+    note = CallbackInstrument(after_pass=lambda each, _program: ran.append(each.get_name()), name="PassNames")
+    profiler = get_active_profiler()
+    with profiler.stage("passes") if profiler is not None else nullcontext():
+        lowered = lower_program(
+            program,
+            choices,
+            strategy=strategy,
+            analyze_auto_scopes_for_deps=analyze,
+            instruments=[ReportInstrument(directory / "report"), *instruments, note],
+        )
+    return lowered, ran
+
+
+@contextmanager
+def _profile(asked_for: bool) -> Iterator[CompileProfiler | None]:
+    """A profiler of this compilation where one is asked for, here or in the environment, and none is active."""
+    if CompileProfiler.current() is not None or not (asked_for or profiling_asked_for()):
+        yield None
+        return
+    with CompileProfiler() as profiler:
+        yield profiler
 
 
 def _specialized(program: Any) -> Program:

@@ -9,6 +9,7 @@ class OptimizationStrategy(enum.Enum):
     """Which pass list to run."""
 
     Default = "Default"
+    DebugTileOptimization = "DebugTileOptimization"
 
 
 class PassDumpLevel(enum.Enum):

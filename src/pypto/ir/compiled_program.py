@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from .program import Function, Program
 
 CallArg = Any  # an array, a DeviceTensor or a number
 EXECUTOR = "interpreter"
+# (program, directory, instruments) -> the lowered program, and the names of the passes that ran
+Lower = Callable[[Program, Path, list[Any]], tuple[Program, Sequence[str]]]
 
 
 class ChipCallable:
@@ -206,7 +208,7 @@ class _SubChipCallable(_RuntimeFacade):
         self._who = f"Orchestration '{name}'"
 
     def _entry(self) -> tuple[Program, Function]:
-        program = self._parent.lowered_program
+        program = self._parent.executed_program
         return program, entry_function(program, self.name)
 
     @property
@@ -231,17 +233,19 @@ class CompiledProgram(_RuntimeFacade):
         entry: str | None = None,
         report: CompileReport | None = None,
         infos: list[ParamInfo] | None = None,
+        files: LazyFiles | None = None,
     ) -> None:
         super().__init__()
         self._program = program
+        self._runs = lowered_program if program is None else program
         self._output_dir = Path(output_dir).resolve()
         self._platform = platform
         self._backend_type = backend_type
         self._lowered = lowered_program
         self._entry_name = entry
         self._infos = infos
-        self._files = LazyFiles(self._output_dir)
-        self._names = [] if entry is not None else [f.name for f in orchestrations(lowered_program)]
+        self._files = LazyFiles(self._output_dir) if files is None else files
+        self._names = [] if entry is not None else [f.name for f in orchestrations(self._runs)]
         if len(self._names) < 2:
             self._names = []
         self._sub: dict[str, _SubChipCallable] = {}
@@ -257,23 +261,34 @@ class CompiledProgram(_RuntimeFacade):
         platform: str,
         backend_type: BackendType,
         dump_level: PassDumpLevel,
+        lower: Lower,
         notes: Sequence[str] = (),
     ) -> CompiledProgram:
-        """Make the directory and its files; called by ``ir.compile``."""
+        """Make the directory, lower the program and write the files; called by ``ir.compile``."""
+        directory = make_output_dir(output_dir, program.name)
+        files = LazyFiles(directory)
+        dump = None
+        if dump_level is not PassDumpLevel.NONE:
+            from ..passes.dump import PassDump
+
+            dump = PassDump(
+                lambda name, text: files.add(f"passes_dump/{name}", text), explicit=dump_level is PassDumpLevel.EXPLICIT
+            )
+            dump.add_input(program)
+        lowered, passes = lower(program, directory, [] if dump is None else [dump.instrument])
         report = CompileReport(
             platform,
             backend_type.name,
             EXECUTOR,
-            (),
-            ("there are no passes and no code generation yet: the given program runs as it is", *notes),
+            tuple(passes),
+            ("there is no code generation yet: the interpreter runs the program as it was given", *notes),
         )
-        directory = make_output_dir(output_dir, program.name)
-        made = cls(program, directory, platform, backend_type, program, report=report)
-        made._write(dump_level)
+        made = cls(program, directory, platform, backend_type, lowered, report=report, files=files)
+        made._write()
         return made
 
-    def _write(self, dump_level: PassDumpLevel) -> None:
-        program, directory = self._lowered, self._output_dir
+    def _write(self) -> None:
+        program, directory = self._runs, self._output_dir
         if self._names:
             clear_stale(directory)
             for name in self._names:
@@ -286,16 +301,6 @@ class CompiledProgram(_RuntimeFacade):
                 clear_stale(directory)
             else:
                 self._write_entry(directory, program, function)
-        if dump_level is not PassDumpLevel.NONE:
-            explicit = dump_level is PassDumpLevel.EXPLICIT
-
-            def frontend_text() -> str:
-                from .printer import python_print
-
-                text = python_print(program, "pl", explicit_layout=explicit)
-                return text if text.endswith("\n") else text + "\n"
-
-            self._files.add("passes_dump/00_frontend.py", frontend_text)
 
     def _write_entry(self, directory: Path, program: Program, function: Function) -> None:
         try:
@@ -333,8 +338,13 @@ class CompiledProgram(_RuntimeFacade):
 
     @property
     def lowered_program(self) -> Program:
-        """The program that the executor runs."""
+        """The program after the passes; of a program loaded from its directory, the one that runs."""
         return self._lowered
+
+    @property
+    def executed_program(self) -> Program:
+        """The program that the executor runs: the one that was given, which means the same as the lowered one."""
+        return self._runs
 
     @property
     def executor(self) -> str:
@@ -347,7 +357,7 @@ class CompiledProgram(_RuntimeFacade):
         return self._output_dir
 
     def _entry(self) -> tuple[Program, Function]:
-        return self._lowered, entry_function(self._lowered, self._entry_name)
+        return self._runs, entry_function(self._runs, self._entry_name)
 
     def validate_ir(self, tensors: Any, expected: Any, *, rtol: float = 5e-2, atol: float = 5e-2) -> Any:
         """Run each dump of ``passes_dump`` on ``tensors`` and compare with ``expected`` (both by parameter name)."""

@@ -120,16 +120,30 @@ def compile_arguments(config: Any) -> dict[str, Any]:
     return found
 
 
+# Fields of a RunConfig that ``lower`` makes fields of the PassContext.
+_CONTEXT_FIELDS = (
+    "diagnostic_phase",
+    "disabled_diagnostics",
+    "memory_planner",
+    "enable_pypto_l0c_double_buffer",
+    "runtime",
+    "verification_level",
+)
+
+
 def run_passes(program: Program, config: Any) -> Program:
-    """The default pass list over a program; without a pass library, the program as it is."""
-    try:
-        from ..ir.pass_manager import PassManager  # type: ignore[attr-defined]
-    except ImportError:
-        return program
-    analyze = bool(getattr(config, "analyze_auto_scopes_for_deps", False))
-    strategy = getattr(config, "strategy", None) or OptimizationStrategy.Default
-    manager = PassManager.get_strategy(strategy, analyze_auto_scopes_for_deps=analyze)
-    return manager.run_passes(program)  # type: ignore[no-any-return]
+    """The program after the passes of the config's strategy. No files are written."""
+    from ..passes.lower import check_no_conflict, lower_program
+
+    choices = {field: getattr(config, field, None) for field in _CONTEXT_FIELDS}
+    check_no_conflict("lower", choices)
+    return lower_program(
+        program,
+        choices,
+        strategy=getattr(config, "strategy", None) or OptimizationStrategy.Default,
+        analyze_auto_scopes_for_deps=bool(getattr(config, "analyze_auto_scopes_for_deps", False)),
+        keep_reports=False,
+    )
 
 
 __all__ = ["compile_arguments", "context_choices", "options_key", "run_passes", "uses_disk"]

@@ -91,7 +91,7 @@ def _run_entry(entry: Entry, path: str, config: RunConfig, breaks: list[int]) ->
     begin = time.perf_counter()
     compiled = entry.compile(args, config)
     compile_ms = 1e3 * (time.perf_counter() - begin)
-    program: Program = compiled.lowered_program
+    program: Program = compiled.executed_program
     functions = ", ".join(f"{f.name} ({f.func_type.name})" for f in program.functions.values())
     typer.echo(f"{entry.name} ({entry.kind}): compiled {functions} in {compile_ms:.1f} ms")
     hook = _debugger(program, path, breaks) if breaks else None
@@ -154,6 +154,35 @@ def print_program(
             text = python_print(each.program(args), "pl", concise=concise)
             typer.echo(text.rstrip("\n"))
         return 0
+
+    _guarded(file, action)
+
+
+# --- lower -----------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def lower(
+    file: File,
+    entry: EntryName = None,
+    strategy: Annotated[str, typer.Option(help="Default or DebugTileOptimization.")] = "Default",
+    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Run the first N passes only.")] = None,
+    dump: Annotated[str | None, typer.Option(metavar="DIR", help="Write the program before and after each pass.")] = None,
+    level: Annotated[str, typer.Option(help="Verification behind each pass: none, basic or roundtrip.")] = "basic",
+    timing: Annotated[bool, typer.Option("--time", help="Print the time of each pass, not the program.")] = False,
+    compare: Annotated[
+        bool, typer.Option("--check", help="Run the program behind each pass and name the first that changes a value.")
+    ] = False,
+) -> None:
+    """Run the passes over the programs of a file and print what they give."""
+
+    def action() -> int:
+        from .lowering import Request, lower_entry
+
+        request = Request(strategy, limit, dump, level, timing, compare)
+        module = load_module(file)
+        good = [lower_entry(each, request, typer.echo) for each in choose(entries_of(module), entry, file)]
+        return 0 if all(good) else FAILED
 
     _guarded(file, action)
 

@@ -10,6 +10,7 @@ PT06xx     statements and control flow
 PT07xx     scopes
 PT08xx     tasks and directives
 PT09xx     the compiler after the front end
+PT10xx     passes
 =========  =============================================
 
 A code never changes its meaning; a code that is no longer raised stays reserved.
@@ -23,6 +24,7 @@ from pypto.diag.catalogue import (
     definitions,
     expressions,
     general,
+    passes,
     scopes,
     statements,
     tasks,
@@ -40,6 +42,7 @@ ENTRIES: tuple[CodeInfo, ...] = (
     *scopes.ENTRIES,
     *tasks.ENTRIES,
     *compiler.ENTRIES,
+    *passes.ENTRIES,
 )
 
 CODES: dict[str, CodeInfo] = {info.code: info for info in ENTRIES}

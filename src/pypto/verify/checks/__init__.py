@@ -1,0 +1,28 @@
+"""Checks: warnings and performance hints, one file each. Importing this package registers them all."""
+
+from __future__ import annotations
+
+from . import out_params as _out_params
+from . import tile_granularity as _tile_granularity
+from . import unused as _unused
+from .output import emit
+from .registry import (
+    DiagnosticCheck,
+    DiagnosticCheckRegistry,
+    DiagnosticCheckSet,
+    DiagnosticPhase,
+    check_set,
+    default_disabled_checks,
+    get_default_diagnostic_phase,
+)
+
+__all__ = [
+    "DiagnosticCheck",
+    "DiagnosticCheckRegistry",
+    "DiagnosticCheckSet",
+    "DiagnosticPhase",
+    "check_set",
+    "default_disabled_checks",
+    "emit",
+    "get_default_diagnostic_phase",
+]
