@@ -66,6 +66,15 @@ def test_a_name_that_may_stand_for_two_tensors_is_unknown():
     assert known
 
 
+def test_a_name_that_some_paths_do_not_assign_may_stay_what_it_was():
+    program, f = function("for i in pl.range(n):\n    a = x\nb = y\nif n > 0:\n    c = pl.yield_(x)\nelse:\n    c = pl.yield_(x)")
+    found = tensor_effects(f.body, {})
+    assert [v.name_hint for v in found.conditional] == ["a"]
+    # A parameter has a value before the body: it may be one tensor or the other.
+    _, f = function("for i in pl.range(n):\n    y = x\nreturn y", kind="InCore")
+    assert return_lineage(f) is None
+
+
 def test_a_loop_that_exchanges_tensors_is_unknown():
     _, _, _, known = effects("for i, (a, b) in pl.range(3, init_values=(x, y)):\n    c, d = pl.yield_(b, a)")
     assert not known

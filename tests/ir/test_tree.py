@@ -39,6 +39,7 @@ from pypto.ir.tree import (
     flatten_to_stmts,
     free_vars,
     get_last_yield_stmt,
+    own_definitions,
     substitute,
     substitute_expr,
     substitute_stmt,
@@ -188,6 +189,17 @@ def test_free_variables_in_attributes_and_memory() -> None:
     assert free(assign(tile)) == ["base"]
     window = WindowBuffer(base, const(64))
     assert free(CommDomainScopeStmt([], [window], body=BreakStmt(U))) == ["base"]
+
+
+def test_a_scope_defines_its_task_id() -> None:
+    task, x = var("task", ScalarType(DataType.TASK_ID)), var("x")
+    scope = InCoreScopeStmt(body=assign(x), attrs={"task_id_var": task})
+    after = InCoreScopeStmt(body=BreakStmt(U), attrs={"manual_dep_edges": [task]})
+    assert free(seq(scope, after)) == [] and free(seq(after, scope)) == ["task"]
+    assert ids(own_definitions(scope)) == [id(task)] and ids(own_definitions(assign(x))) == [id(x)]
+    carried, result = IterArg("c", INDEX, x, U), var("r")
+    stmt = loop(assign(x), [carried], [result])
+    assert ids(own_definitions(stmt)) == [id(stmt.loop_var), id(carried), id(result)]
 
 
 def test_a_whole_program_has_no_free_variables(zoo: Program) -> None:

@@ -8,7 +8,7 @@ import pytest
 import pypto.language as pl
 from pypto.diag.parser_errors import ParserTypeError, UndefinedVariableError, UnsupportedFeatureError
 from pypto.ir.expr import Call
-from pypto.ir.tree import walk
+from pypto.ir.tree import flatten_to_stmts, walk
 
 M = pl.dynamic("M")
 SMALL = pl.Tensor[[4, 64], pl.FP32]
@@ -388,3 +388,47 @@ def test_an_error_in_a_helper_is_told_once_and_names_the_call(ones):
     assert len(list(info.value.all_errors())) == 1
     assert "in 'broken', specialised for the call at" in info.value.note
     assert info.value.span["filename"] == __file__
+
+
+# --- inline helpers inside expressions --------------------------------------------------------------------------------
+
+
+def statements_of(function):
+    return [type(s).__name__ for s in flatten_to_stmts(function.body)]
+
+
+def test_an_inline_helper_inside_an_expression_is_a_statement_in_front(ones, text_of):
+    """Only there can it be expanded; a call that is a whole statement stays as it is written."""
+
+    @pl.jit
+    def entry(a: SMALL, o: pl.Out[SMALL]):
+        b = twice(a)
+        # about the sum
+        o = pl.add(twice(b), pl.mul(twice(twice(a)), 2.0))
+        return pl.exp(twice(o))
+
+    entry_function = entry.specialize(ones(4, 64), ones(4, 64))["entry"]
+    assert statements_of(entry_function) == ["AssignStmt"] * 6 + ["ReturnStmt"]
+    first, second, *_ = flatten_to_stmts(entry_function.body)
+    assert first.var.name_hint == "b" and second.leading_comments == ["about the sum"]
+    assert all(type(s.value) is Call for s in flatten_to_stmts(entry_function.body)[:-1])
+    text_of(entry.specialize(ones(4, 64), ones(4, 64)))
+
+
+def test_an_inline_helper_stays_behind_a_launch_and_in_conditions(ones):
+    """Its body would come before the launch, or once instead of before each iteration."""
+
+    @pl.jit.inline
+    def next_of(n: pl.INDEX):
+        return n + 1
+
+    @pl.jit
+    def entry(a: SMALL, o: pl.Out[SMALL], t: pl.Tensor[[1], pl.INT32]):
+        n = pl.cast(pl.read(t, [0]), pl.INDEX)
+        o = pl.add(increase(a, o), twice(o))
+        while next_of(n) < 4:
+            n = n + 1
+        return o
+
+    function = entry.specialize(ones(4, 64), ones(4, 64), ones(1).astype("int32"))["entry"]
+    assert statements_of(function) == ["AssignStmt", "AssignStmt", "WhileStmt", "ReturnStmt"]

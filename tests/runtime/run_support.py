@@ -5,9 +5,10 @@ import textwrap
 import numpy as np
 
 import pypto.language as pl
-from pypto import ir
 from pypto.ir.program import Program
+from pypto.runtime.execute import Executable
 from pypto.runtime.run_config import RunConfig
+from pypto.runtime.signature import entry_function, param_infos
 
 HEAD = 'import pypto.language as pl\nM = pl.dynamic("M")\nN = pl.dynamic("N")\n'
 F32 = np.float32
@@ -64,10 +65,15 @@ def kernel(body, params="x: pl.Tensor[[4, 8], pl.FP32], o: pl.InOut[pl.Tensor[[4
     return pl.parse(text, "case.py")
 
 
+def executable(found):
+    """The program as the interpreter runs it, as it was written: these tests are of the interpreter, not of passes."""
+    entry = entry_function(found)
+    return Executable(found, entry, param_infos(entry), "the program")
+
+
 def call(found, *args, **config):
-    """Compile and run; the arrays are written in place."""
-    compiled = ir.compile(found, dump_passes=False)
-    return compiled(*args, config=RunConfig(**config) if config else None)
+    """Run; the arrays are written in place."""
+    return executable(found).run(args, {}, RunConfig(**config) if config else None).result
 
 
 def call_in_all_orders(found, make_args, seeds=8):
@@ -84,7 +90,7 @@ def call_in_all_orders(found, make_args, seeds=8):
 
 def edges(found, *args):
     """The recorded edges of a run: ``{consumer number: {producer number: reason}}``, and the names of the tasks."""
-    outcome = ir.compile(found, dump_passes=False).execute(args, {}, record=True)
+    outcome = executable(found).run(args, {}, record=True)
     tasks = outcome.interpreter.graph.tasks
     return (
         {t.number: {e.producer.number: e.reason for e in t.edges.values()} for t in tasks},

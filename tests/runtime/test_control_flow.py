@@ -257,3 +257,83 @@ def test_helpers_are_called_in_place():
         """,
     )
     np.testing.assert_array_equal(call_in_all_orders(found, arrays)[1], ramp(4, 8) * 2 + 1)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_a_scope_may_leave_a_name_as_it_was(n):
+    """Whether `chosen` is x or y is not known before the scope has run: it must not be deferred as if it were."""
+    found = program(
+        """
+        chosen = y
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for i in pl.range(n):
+                chosen = x
+            z = pl.store(pl.load(x, [0, 0], [4, 8]), [0, 0], z)
+        z = self.copy(chosen, z)
+        """,
+        "n: pl.Scalar[pl.INDEX], x: pl.Tensor[[4, 8], pl.FP32], y: pl.Tensor[[4, 8], pl.FP32], "
+        "z: pl.Out[pl.Tensor[[4, 8], pl.FP32]]",
+    )
+    _, x, y, z = call_in_all_orders(found, lambda: [n, ramp(4, 8), -ramp(4, 8), np.zeros((4, 8), F32)])
+    np.testing.assert_array_equal(x, ramp(4, 8))
+    np.testing.assert_array_equal(y, -ramp(4, 8))
+    np.testing.assert_array_equal(z, ramp(4, 8) if n else -ramp(4, 8))
+
+
+EARLY = """
+for i, (s, t) in pl.range(6, init_values=(0, 0)):
+    s1 = s + 1
+    if i == n:
+        {word}
+    t1 = t + s1
+    r, q = pl.yield_(s1, t1)
+r = r * 100 + q
+"""
+
+
+@pytest.mark.parametrize("n", [0, 2, 9])
+def test_an_escape_carries_on_what_the_iteration_has_computed(n):
+    """`s1` is known where the loop goes on or ends early, `t1` is not: that carry keeps its value."""
+    for word in ("break", "continue"):
+        s = t = 0
+        for i in range(6):
+            s = s + 1
+            if i == n:
+                if word == "break":
+                    break
+                continue
+            t = t + s
+        assert scalar_result(EARLY.format(word=word), n) == s * 100 + t
+
+
+def test_an_escape_leaves_a_kernel_scope():
+    found = program(
+        """
+        for i in pl.range(5):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                y = pl.store(pl.load(x, [0, 0], [4, 8]), [0, 0], y)
+                if i == 2:
+                    break
+            x = self.bump(x, 1.0)
+        """,
+        "x: pl.InOut[pl.Tensor[[4, 8], pl.FP32]], y: pl.Out[pl.Tensor[[4, 8], pl.FP32]]",
+    )
+    for made in call_in_all_orders(found, arrays):
+        np.testing.assert_array_equal(made, ramp(4, 8) + 2)
+
+
+def test_a_number_that_a_loop_of_a_scope_gives_leaves_the_scope():
+    found = program(
+        """
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for k, (a,) in pl.range(n, init_values=(0,)):
+                b = pl.yield_(a + 2)
+            y = pl.store(pl.load(x, [0, 0], [4, 8]), [0, 0], y)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y = pl.store(pl.mul(pl.load(y, [0, 0], [4, 8]), pl.cast(b, pl.FP32)), [0, 0], y)
+        """,
+        "n: pl.Scalar[pl.INDEX], x: pl.Tensor[[4, 8], pl.FP32], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]",
+    )
+    for n in (0, 3):
+        _, _, y = call_in_all_orders(found, lambda n=n: [n, *arrays()])
+        np.testing.assert_array_equal(y, ramp(4, 8) * 2 * n)

@@ -4,6 +4,8 @@ import pytest
 
 import pypto.language as pl
 from pypto import ir
+from pypto.target.model import BackendType
+from pypto.target.selection import using_backend
 from pypto.verify.facts import Facts
 from pypto.verify.properties import IRProperty, property_set
 from pypto.verify.registry import VERIFIERS, Verifier
@@ -88,6 +90,18 @@ def test_a_new_signature_of_a_callee_does(callee_check):
     # A callee that is gone is another signature, too.
     facts.establish(wanted, Two.with_functions([Two.get_function("caller")]))
     assert runs[4:] == ["caller"]
+
+
+def test_a_fact_about_a_target_holds_for_that_target_only(monkeypatch):
+    runs = []
+    prop = IRProperty.HasMemRefs
+    check = Verifier(prop, "Target", lambda f, found: runs.append(f.name), reads_target=True)
+    monkeypatch.setitem(VERIFIERS, prop, check)
+    facts = Facts()
+    for backend in (BackendType.Ascend910B, BackendType.Ascend910B, BackendType.Ascend950):
+        with using_backend(backend):
+            facts.establish(property_set(prop), Two)
+    assert runs == ["callee", "caller"] * 2
 
 
 def test_an_implied_property_is_not_verified(monkeypatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..ir import expr as x
@@ -31,7 +31,8 @@ UNKNOWN: Any = _Unknown()
 class TensorEffects:
     """``reads``/``writes``: outer tensor variables; ``order``: those in order of first use; ``leaks``: tensor variable
     assigned inside -> the outer variable that it names, or None for a value of its own; ``others``: variables of other
-    types that are assigned inside; ``known``: no name may stand for different tensors, or for a part of one."""
+    types that are assigned inside; ``known``: no name may stand for different tensors, or for a part of one;
+    ``conditional``: names of ``leaks`` that some paths do not assign, which then keep what they named before."""
 
     def __init__(self) -> None:
         self.reads: dict[Var, None] = {}
@@ -39,6 +40,7 @@ class TensorEffects:
         self.order: dict[Var, None] = {}
         self.leaks: dict[Var, Var | None] = {}
         self.others: dict[Var, None] = {}
+        self.conditional: dict[Var, None] = {}
         self.known = True
 
 
@@ -58,8 +60,9 @@ def tensor_effects(body: st.Stmt, functions: Mapping[str, Function]) -> TensorEf
 
 
 class _Walker:
-    def __init__(self, functions: Mapping[str, Function]) -> None:
+    def __init__(self, functions: Mapping[str, Function], outer: Collection[Var] = ()) -> None:
         self.functions = functions
+        self.outer = outer  # variables that are known to have a value before
         self.effects = TensorEffects()
         self.roots: dict[Var, Any] = {}  # variable assigned inside -> outer variable, FRESH or UNKNOWN
         self.tuples: dict[Var, list[Any]] = {}
@@ -141,14 +144,19 @@ class _Walker:
     def merge(self, var: Var, root: Any) -> None:
         """Give a variable a root; inside loops and branches an earlier, different one makes it unknown."""
         old = self.roots.get(var)
-        if old is None and self._is_outer(var):
-            old = var if self.depth else None
+        if old is None and self.depth:
+            if self._is_outer(var):
+                old = var
+            else:
+                self.effects.conditional.setdefault(var, None)
+        elif not self.depth:
+            self.effects.conditional.pop(var, None)
         if old is not None and old is not root and self.depth:
             root = UNKNOWN
         self.roots[var] = root
 
     def _is_outer(self, var: Var) -> bool:
-        return var in self.effects.order
+        return var in self.effects.order or var in self.outer
 
     # --- accesses -----------------------------------------------------------------------------------------------------
 
@@ -254,6 +262,7 @@ class _Walker:
             if last is not None:
                 for var, value in zip(s.return_vars, last.value, strict=False):
                     self.assign(var, value)
+        self._results(s.return_vars)
         self.depth -= 1
 
     def _loop(self, s: Any) -> None:
@@ -273,4 +282,12 @@ class _Walker:
                     self.assign(var, value)
         for arg, var in zip(s.iter_args, s.return_vars, strict=False):
             self.merge(var, self.roots.get(arg, UNKNOWN))
+        self._results([*s.iter_args, *s.return_vars])
         self.depth -= 1
+
+    def _results(self, variables: Sequence[Var]) -> None:
+        """Variables of a branch or loop alone: there is nothing that they named before."""
+        for var in variables:
+            self.effects.conditional.pop(var, None)
+            if not isinstance(var.type, TensorType):
+                self.effects.others.setdefault(var, None)

@@ -37,7 +37,7 @@ def _facts(function: Function) -> tuple[list[int | None] | None, bool]:
 def _trace(function: Function) -> tuple[list[int | None] | None, bool]:
     from .effects import FRESH, UNKNOWN, _Walker
 
-    walker = _Walker({})
+    walker = _Walker({}, frozenset(function.params))
     walker.stmt(function.body)
     index = {param: i for i, param in enumerate(function.params)}
     found: list[int | None] | None = None

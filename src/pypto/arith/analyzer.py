@@ -7,33 +7,39 @@ from types import TracebackType
 from typing import Any
 
 from ..ir import expr as x
+from ..ir.dtype import DataType
 from ..ir.expr import ConstBool, ConstInt, Expr, Var
 from .arguments import bind_arguments
 from .bounds import INF, ConstIntBound, ConstIntBoundAnalyzer
 from .canonical import CanonicalSimplifier
-from .compare import ESTABLISHES, TransitiveComparisonAnalyzer, establishes
+from .compare import ESTABLISHES, CompareResult, TransitiveComparisonAnalyzer, establishes
 from .intset import IntSet, IntSetAnalyzer
+from .leaves import Leaves
 from .modular import ModularSet, ModularSetAnalyzer
 from .polynomial import Polynomials, difference
 from .rewrite import RewriteSimplifier
 from .signs import is_non_negative, is_zero
-from .structure import MEMO_LIMIT, conjuncts, is_integer, post_order, scalar_dtype
+from .structure import MEMO_LIMIT, conjuncts, is_integer, joined, post_order, scalar_dtype
 
 
 class Analyzer:
-    """Knows facts about variables, simplifies with them, and proves conditions. False means "not proved"."""
+    """Knows facts about variables, simplifies with them, and proves conditions. False means "not proved".
 
-    def __init__(self) -> None:
-        self._bounds = ConstIntBoundAnalyzer()
-        self._modular = ModularSetAnalyzer(self._bounds.range)
+    ``leaves`` says more about what the analyzer does not look into: variables, calls, operators declared opaque.
+    """
+
+    def __init__(self, leaves: Leaves | None = None) -> None:
+        self._bounds = ConstIntBoundAnalyzer(leaves)
+        self._modular = ModularSetAnalyzer(self._bounds.range, leaves)
         self._modular.outside_version = lambda: self._bounds.version
-        self._rewrite = RewriteSimplifier(self)
+        self._rewrite = RewriteSimplifier(self, leaves)
         self._transitive = TransitiveComparisonAnalyzer()
         self._int_set = IntSetAnalyzer(self)
         self._canonical = CanonicalSimplifier()
         self._normal: tuple[int, Polynomials] | None = None
         self._symbolic = False  # whether a proof by intervals is in progress
         self._infeasible = 0  # how many open contexts contradict what was known
+        self._waiting: list[tuple[ConstraintContext, Expr]] = []  # constraints that the intervals don't know yet
 
     @property
     def const_int_bound(self) -> ConstIntBoundAnalyzer:
@@ -58,7 +64,14 @@ class Analyzer:
     @property
     def int_set(self) -> IntSetAnalyzer:
         """Symbolic intervals of expressions."""
+        self._learn_intervals()
         return self._int_set
+
+    def _learn_intervals(self) -> None:
+        """Enter constraints into the intervals: that takes long, and few proofs need them."""
+        waiting, self._waiting = self._waiting, []
+        for context, constraint in waiting:
+            context._keep(self._int_set.enter_constraint(constraint))
 
     # --- what the parts ask -------------------------------------------------------------------------------------------
 
@@ -83,6 +96,7 @@ class Analyzer:
         ends may be ints or expressions. What was bound before is replaced.
         """
         low, high, _ = bind_arguments(var, args, kwargs)
+        self._learn_intervals()
         low = self._rewrite(low)
         high = None if high is None else self._rewrite(high)
         self._clear(var)
@@ -114,6 +128,7 @@ class Analyzer:
 
     def unbind(self, var: Var) -> None:
         """Forget what was bound."""
+        self._learn_intervals()
         self._clear(var)
         self._transitive.unbind(var)
 
@@ -178,6 +193,53 @@ class Analyzer:
                 return False
         return True
 
+    def truth(self, cond: Expr) -> bool | None:
+        """What is known of a condition: True, False or, mostly, None.
+
+        Cheaper than to prove it and then its negation: ranges, differences and facts are asked, nothing is expanded.
+        Under contradictory constraints nothing is known.
+        """
+        return None if self._infeasible else self._truth(self.simplify(cond))
+
+    def _truth(self, cond: Any) -> bool | None:
+        cls = type(cond)
+        if cls is ConstBool or cls is ConstInt:
+            return bool(cond.value)
+        if cls is x.Not:
+            inner = self._truth(cond.operand)
+            return None if inner is None else not inner
+        if cls is x.And or cls is x.Or:
+            decisive = cls is x.Or
+            parts = [self._truth(part) for part in joined(cond, cls)]
+            if decisive in parts:
+                return decisive
+            return None if None in parts else not decisive
+        if cls not in ESTABLISHES or not (is_integer(cond.left) and is_integer(cond.right)):
+            return None
+        left, right = cond.left, cond.right
+        known = order_of_ranges(self.range_of(left), self.range_of(right))
+        verdict = _verdict(known, ESTABLISHES[cls])
+        if verdict is not None:
+            return verdict
+        constant = type(left) is ConstInt or type(right) is ConstInt
+        if constant and not self._transitive.knows_facts():
+            return None
+        gap = self._difference(left, right)
+        if not constant:  # else the ranges have said it
+            known &= order_of_ranges(self.range_of(gap), (0, 0))
+        known &= self._transitive.try_compare(left, right)
+        known &= self._compared_terms(gap)
+        return _verdict(known, ESTABLISHES[cls])
+
+    def _compared_terms(self, gap: Any) -> CompareResult:
+        """How a difference compares with 0, by the facts about ``a + c`` and ``b`` if it is ``a - b + c``."""
+        offset = gap.right if type(gap) is x.Add and type(gap.right) is ConstInt else None
+        terms = gap if offset is None else gap.left
+        if type(terms) is not x.Sub:
+            return CompareResult.kUnknown
+        first = terms.left if offset is None else x.Add(terms.left, offset, gap.dtype)
+        return self._transitive.try_compare(first, terms.right)
+
     def _holds(self, part: Any) -> bool:
         cls = type(part)
         if cls is x.Or:
@@ -192,7 +254,10 @@ class Analyzer:
         return self._by_intervals(cls, left, right) or self._by_normal_form(cls, left, right)
 
     def _difference(self, left: Any, right: Any) -> Expr:
-        return self.simplify(x.Sub(left, right, left.type.dtype))
+        dtype = left.type.dtype
+        if dtype is not DataType.INDEX and dtype is not DataType.INT64:
+            dtype = DataType.INT64  # where the difference of narrow integers does not wrap
+        return self.simplify(x.Sub(left, right, dtype))
 
     def _by_intervals(self, cls: type, left: Any, right: Any) -> bool:
         """For orders: an end of one side's interval against the other side."""
@@ -253,6 +318,23 @@ def _is_zero(e: Any) -> bool:
     return type(e) is ConstInt and e.value == 0
 
 
+def _verdict(known: CompareResult, wanted: CompareResult) -> bool | None:
+    """Whether what is known implies the wanted relation, or rules it out."""
+    if known is CompareResult.kInconsistent:
+        return None
+    return True if known & wanted == known else None if known & wanted else False
+
+
+def order_of_ranges(a: tuple[int, int], b: tuple[int, int]) -> CompareResult:
+    """How values of two ranges compare."""
+    known = CompareResult.kUnknown
+    if a[1] <= b[0] and a[1] != INF and b[0] != -INF:
+        known &= CompareResult.kLT if a[1] < b[0] else CompareResult.kLE
+    if a[0] >= b[1] and a[0] != -INF and b[1] != INF:
+        known &= CompareResult.kGT if a[0] > b[1] else CompareResult.kGE
+    return known
+
+
 def _fulfils(cls: type, gap: tuple[int, int]) -> bool:
     """Whether ``left - right`` in the range ``gap`` implies the comparison."""
     low, high = gap
@@ -297,7 +379,7 @@ class ConstraintContext:
         self._keep(analyzer._rewrite.enter_constraint(constraint))
         self._keep(analyzer._transitive.enter_constraint(constraint))
         feasible = feasible and not analyzer._transitive.contradicts(constraint)
-        self._keep(analyzer._int_set.enter_constraint(constraint))
+        analyzer._waiting.append((self, constraint))
         if not feasible:
             analyzer._infeasible += 1
             self._keep(self._feasible_again)
@@ -311,6 +393,9 @@ class ConstraintContext:
 
     def exit_scope(self) -> None:
         """End the constraint; again does nothing."""
+        waiting = self._analyzer._waiting
+        if waiting:
+            self._analyzer._waiting = [entry for entry in waiting if entry[0] is not self]
         while self._undo:
             self._undo.pop()()
 
@@ -326,4 +411,4 @@ class ConstraintContext:
         self.exit_scope()
 
 
-__all__ = ["Analyzer", "ConstraintContext"]
+__all__ = ["Analyzer", "ConstraintContext", "order_of_ranges"]

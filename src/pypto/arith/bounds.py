@@ -10,6 +10,7 @@ from ..ir import expr as x
 from ..ir.dtype import DataType
 from ..ir.expr import Expr, Var
 from .helpers import int_range
+from .leaves import Leaves
 from .structure import Memo, conjuncts, is_integer, scalar_dtype
 
 INF = 2**63 - 1
@@ -224,7 +225,8 @@ def cast_range(operand: Range, source: DataType | None, target: DataType) -> Ran
 class ConstIntBoundAnalyzer:
     """Maps integer expressions to their ranges."""
 
-    def __init__(self) -> None:
+    def __init__(self, leaves: Leaves | None = None) -> None:
+        self._leaf_range = _nothing if leaves is None else leaves.range
         self._bound: dict[Var, Range] = {}
         self._memo = Memo()
         self.version = 0  # counts changes of what is known
@@ -306,7 +308,7 @@ class ConstIntBoundAnalyzer:
             value = _clamp(int(e.value))
             return value, value
         if isinstance(e, Var):
-            found = self._bound.get(e)
+            found = self._bound.get(e) or self._leaf_range(e)
             return dtype_range(scalar_dtype(e)) if found is None else found
         if cls is x.ConstFloat:
             return (_clamp(math.floor(e.value)), _clamp(math.ceil(e.value))) if math.isfinite(e.value) else EVERYTHING
@@ -322,7 +324,11 @@ class ConstIntBoundAnalyzer:
             return _UNIT
         if cls is x.Cast:
             return cast_range(memo[e.operand], scalar_dtype(e.operand), e.dtype)
-        return EVERYTHING
+        return self._leaf_range(e) or EVERYTHING
+
+
+def _nothing(_e: Any) -> None:
+    return None
 
 
 def _below(limit: Range, _known: Range) -> Range:

@@ -173,6 +173,10 @@ class TransitiveComparisonAnalyzer:
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
+    def knows_facts(self) -> bool:
+        """Whether there is anything to compare by."""
+        return bool(self._facts)
+
     def try_compare(self, lhs: Expr, rhs: Expr, propagate_inequalities: bool = True) -> CompareResult:
         """What the facts say about ``lhs`` and ``rhs``; without propagation only facts about just these two count."""
         if not (is_integer(lhs) and is_integer(rhs)):

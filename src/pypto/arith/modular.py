@@ -9,6 +9,7 @@ from typing import Any
 from ..ir import expr as x
 from ..ir.expr import ConstInt, Expr, Var
 from .helpers import extended_euclidean, fits_int64, int_range, power_of_two_exponent
+from .leaves import Leaves
 from .structure import Memo, scalar_dtype
 
 Residue = tuple[int, int]  # (coeff, base): the values coeff*k + base; coeff 0 is one value
@@ -140,8 +141,9 @@ def intersect(a: Residue, b: Residue) -> Residue | None:
 class ModularSetAnalyzer:
     """Maps integer expressions to their modular sets."""
 
-    def __init__(self, range_of: Callable[[Expr], tuple[int, int]] | None = None) -> None:
+    def __init__(self, range_of: Callable[[Expr], tuple[int, int]] | None = None, leaves: Leaves | None = None) -> None:
         self._range_of = range_of
+        self._leaves = leaves
         self._known: dict[Var, Residue] = {}
         self._memo = Memo()
         self._outside = 0
@@ -191,7 +193,7 @@ class ModularSetAnalyzer:
             return None, True
         var, wanted = found
         before = self._known.get(var)
-        merged = None if wanted is None else intersect(before or EVERYTHING, wanted)
+        merged = None if wanted is None else intersect(self.residue(var), wanted)
         self._set(var, EVERYTHING if merged is None else merged)
         return (lambda: self._set(var, before)), merged is not None
 
@@ -204,7 +206,10 @@ class ModularSetAnalyzer:
         if cls is x.ConstInt or cls is x.ConstBool:
             return 0, int(e.value)
         if isinstance(e, Var):
-            return self._known.get(e, EVERYTHING)
+            found = self._known.get(e)
+            if found is None and self._leaves is not None:
+                found = self._leaves.residue(e)
+            return EVERYTHING if found is None else found
         memo = self._memo
         binary = _BINARY.get(cls)
         if binary is not None:

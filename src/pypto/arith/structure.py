@@ -41,14 +41,19 @@ def is_float(e: Any) -> bool:
 
 def conjuncts(condition: Any) -> list[Any]:
     """The parts of nested ``and``s, left to right."""
+    return joined(condition, x.And)
+
+
+def joined(e: Any, cls: type[Any]) -> list[Any]:
+    """The parts of nested operators of one class, left to right."""
     found: list[Any] = []
-    stack = [condition]
+    stack: list[Any] = [e]
     while stack:
-        e = stack.pop()
-        if type(e) is x.And:
-            stack += (e.right, e.left)
+        item: Any = stack.pop()
+        if type(item) is cls:
+            stack += (item.right, item.left)
         else:
-            found.append(e)
+            found.append(item)
     return found
 
 
@@ -148,6 +153,7 @@ __all__ = [
     "conjuncts",
     "is_float",
     "is_integer",
+    "joined",
     "operands",
     "post_order",
     "scalar_dtype",

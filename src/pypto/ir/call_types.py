@@ -22,15 +22,24 @@ def deduce_call_return_type(
         return []
     if len(callee_params) != len(args):
         raise ValueError(f"callee params size ({len(callee_params)}) must match args size ({len(args)})")
-    bindings = _Bindings()
     params = [param[0] if isinstance(param, tuple) else param for param in callee_params]
-    for param, arg in zip(params, args, strict=True):
-        bindings.bind_type(param.type, arg.type)
+    values = symbol_bindings(params, args)
     for param, arg in zip(params, args, strict=True):
         # A scalar parameter that dims mention: its value is the argument.
-        bindings.values.setdefault(param, arg)
-    mutator = _Bind(bindings.values)
+        values.setdefault(param, arg)
+    mutator = _Bind(values)
     return [mutator.rewrite(kind) for kind in return_types]
+
+
+def symbol_bindings(params: Sequence[Var], args: Sequence[Expr]) -> dict[Any, Any]:
+    """The symbolic dims in the types of parameters -> the dims of the arguments.
+
+    ``ValueError`` for a symbol bound to two values that are not provably equal.
+    """
+    bindings = _Bindings()
+    for param, arg in zip(params, args, strict=True):
+        bindings.bind_type(param.type, arg.type)
+    return bindings.values
 
 
 class _Bindings:

@@ -80,12 +80,9 @@ def compile(
     Raises ``ValueError`` for an unknown platform before anything is written, ``TypeError`` for what is no program,
     ``RuntimeError`` for a choice that an active PassContext makes too, and what the passes find in the program.
     """
+    from ..passes.lower import check_no_conflict
+
     given = locals()
-    try:  # TEMPORARY while the passes are being written
-        from ..passes.lower import check_no_conflict
-    except ImportError:
-        def check_no_conflict(*_a):
-            return None
     place = platform_of("cpu" if platform is None else platform)
     if not isinstance(backend_type, BackendType):
         raise TypeError(f"backend_type must be a BackendType, got {type(backend_type).__name__}")
@@ -103,14 +100,16 @@ def compile(
     check_no_conflict("compile", choices)
     backend = backend_of(place, backend_type)
 
-    def lower(given_program: Program, directory: Path, instruments: list[Any]) -> tuple[Program, Sequence[str]]:
-        return _lowered(given_program, choices, strategy, analyze_auto_scopes_for_deps, directory, instruments)
-
     with _profile(profiling) as profiler:
-        made = CompiledProgram.build(program, output_dir, place.name, backend, level, lower, notes)
-    if profiler is not None:
-        profiler.write_report(made.output_dir / "report")
-    return made
+
+        def lower(given_program: Program, directory: Path, instruments: list[Any]) -> tuple[Program, Sequence[str]]:
+            try:
+                return _lowered(given_program, choices, strategy, analyze_auto_scopes_for_deps, directory, instruments)
+            finally:  # also where a pass fails: that is when the times of the others are of interest
+                if profiler is not None:
+                    profiler.write_report(directory / "report")
+
+        return CompiledProgram.build(program, output_dir, place.name, backend, level, lower, notes)
 
 
 def _lowered(
@@ -121,11 +120,8 @@ def _lowered(
     directory: Path,
     instruments: list[Any],
 ) -> tuple[Program, Sequence[str]]:
-    try:  # TEMPORARY while the passes are being written
-        from ..passes.instruments import CallbackInstrument, ReportInstrument
-        from ..passes.lower import lower_program
-    except ImportError:
-        return program, []
+    from ..passes.instruments import CallbackInstrument, ReportInstrument
+    from ..passes.lower import lower_program
 
     ran: list[str] = []
     note = CallbackInstrument(after_pass=lambda each, _program: ran.append(each.get_name()), name="PassNames")

@@ -83,6 +83,10 @@ def extent_key(e: Any) -> Any:
         return id(e)
     if isinstance(e, x.BinaryExpr):
         return (type(e).__name__, extent_key(e.left), extent_key(e.right))
+    if type(e) is x.MakeTuple:
+        return ("MakeTuple", *extents_key(e.elements))
+    if type(e) is x.Call:
+        return (e.op.name, *extents_key(e.args))
     return type(e).__name__
 
 

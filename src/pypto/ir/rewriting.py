@@ -107,7 +107,7 @@ def _compile(cls: type[IRNode]) -> Method:
         "PLAIN": PLAIN_TYPES,
         "alloc": object.__new__,
         "check": check_child,
-        "rewrite_attrs": _rewrite_attrs,
+        "rewrite_attrs": rewrite_attrs,
         **{f"set_{info.name}": info.setter for info in NODE_FIELDS[cls]},
     }
     return make_function("rewrite", "self, op", lines, env)  # type: ignore[no-any-return]
@@ -130,7 +130,8 @@ def check_child(op: IRNode, name: str, new: Any, wanted: str) -> None:
         raise TypeError(f"{message}: a visit method of a mutator returns the new node")
 
 
-def _rewrite_attrs(self: Any, attrs: Any) -> Any:
+def rewrite_attrs(self: Any, attrs: Any) -> Any:
+    """An attribute map with the expressions in it rewritten by a mutator; the same object when none changes."""
     changed = {}
     for key, value in attrs.items():
         found = attr_expressions(value)

@@ -9,8 +9,8 @@ from .expr import Expr, IterArg, MemRef, Var
 from .mutator import IRMutator
 from .node import FrozenList, IRNode, Kind, Role
 from .program import Function, Program
-from .stmt import SeqStmts, Stmt
-from .traversal import NODE_FIELDS, walk
+from .stmt import ScopeStmt, SeqStmts, Stmt
+from .traversal import NODE_CLASSES, NODE_FIELDS, child_fields, field_class_name, walk
 from .type_fields import is_closed, map_type, type_expressions
 
 Pairs = Iterable[tuple[Any, Any]] | Mapping[Any, Any]
@@ -91,14 +91,43 @@ def substitute_stmt(body: Stmt, var_map: Pairs) -> Stmt:
 
 
 def definitions(node: IRNode) -> list[Any]:
-    """The variables that a tree defines (assigned, loop, iter, return variables, parameters), in reading order."""
+    """The variables that a tree defines (assigned, loop, iter, return variables, parameters, task ids of scopes), in
+    reading order."""
     found: dict[Any, None] = {}
-    for item in walk(node):
-        for info in NODE_FIELDS[type(item)]:
-            if info.role is Role.DEFINITION:
-                value = getattr(item, info.name)
-                found.update(dict.fromkeys(value) if info.kind is Kind.LIST else {value: None})
+    stack = [node]
+    while stack:
+        item = stack.pop()
+        defines, inside = _DEFINING[type(item)]
+        for name, is_list in defines:
+            value = getattr(item, name)
+            if is_list:
+                found.update(dict.fromkeys(value))
+            else:
+                found[value] = None
+        if isinstance(item, ScopeStmt) and "task_id_var" in item.attrs:
+            found[item.attrs["task_id_var"]] = None
+        for name in inside:
+            value = getattr(item, name)
+            if isinstance(value, list):
+                stack.extend(reversed(value))
+            elif isinstance(value, dict):
+                stack.extend(reversed(value.values()))
+            elif value is not None:
+                stack.append(value)
     return list(found)
+
+
+def _defining(cls: type[IRNode]) -> tuple[tuple[tuple[str, bool], ...], tuple[str, ...]]:
+    """The fields of a class that define variables, and those (last one first) that hold what may define some."""
+    defines = tuple((info.name, info.kind is Kind.LIST) for info in NODE_FIELDS[cls] if info.role is Role.DEFINITION)
+    inside = [info.name for info in child_fields(cls) if field_class_name(cls, info.name) == "Stmt"]
+    if cls is Program:
+        inside.append("functions")
+    return defines, tuple(reversed(inside))
+
+
+# Expressions define nothing.
+_DEFINING = {cls: _defining(cls) for cls in NODE_CLASSES}
 
 
 class _Clone(IRMutator):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from .call_types import deduce_call_return_type
-from .expr import IterArg, MemRef, Var, WindowBuffer
+from .expr import Expr, IterArg, MemRef, Var, WindowBuffer
 from .node import IRNode, Kind, Role
 from .program import Function, Program
 from .recursion import deep_recursion
@@ -17,6 +18,7 @@ from .stmt import (
     IfStmt,
     InCoreScopeStmt,
     RuntimeScopeStmt,
+    ScopeStmt,
     SeqStmts,
     SplitAivScopeStmt,
     SpmdScopeStmt,
@@ -36,6 +38,7 @@ from .traversal import (
     own_type_expressions,
     walk,
 )
+from .type_fields import PLAIN_TYPES, is_closed, type_expressions
 
 # The fields of each statement class that hold statements.
 _STMT_FIELDS: dict[type, tuple[str, ...]] = {
@@ -55,6 +58,16 @@ def stmt_children(stmt: Stmt) -> list[Stmt]:
         elif value is not None:
             found.append(value)
     return found
+
+
+def walk_stmts(stmt: Stmt) -> Iterator[Any]:
+    """All statements of a tree, parents first, in reading order."""
+    stack = [stmt]
+    while stack:
+        item = stack.pop()
+        yield item
+        if _STMT_FIELDS[type(item)]:
+            stack.extend(reversed(stmt_children(item)))
 
 
 def flatten_to_stmts(stmt: Stmt) -> list[Stmt]:
@@ -120,6 +133,20 @@ def get_last_yield_stmt(body: Stmt | None) -> YieldStmt | None:
     return None
 
 
+def own_definitions(stmt: Stmt) -> list[Any]:
+    """The variables that a statement defines itself, without those in its bodies; a scope defines its task id."""
+    found: list[Any] = []
+    for info in NODE_FIELDS[type(stmt)]:
+        if info.role is Role.DEFINITION:
+            value = getattr(stmt, info.name)
+            found += value if info.kind is Kind.LIST else [value]
+    if isinstance(stmt, ScopeStmt):
+        task_id = stmt.attrs.get("task_id_var")
+        if task_id is not None:
+            found.append(task_id)
+    return found
+
+
 class ParentStmtAnalysis:
     """Which statement holds a statement, for the statements of one function."""
 
@@ -166,6 +193,14 @@ def free_vars(node: IRNode, types: bool = True) -> list[Any]:
     with deep_recursion():
         search.node(node)
     return list(search.found)
+
+
+def _open_type_expressions(node: Any) -> list[Any]:
+    """The expressions in the types that a node states itself, where there are variables among them."""
+    if isinstance(node, Expr):
+        kind = node.type
+        return [] if type(kind) in PLAIN_TYPES or is_closed(kind) else type_expressions(kind)
+    return own_type_expressions(node)
 
 
 class _FreeVars:
@@ -220,12 +255,14 @@ class _FreeVars:
             if code is not None:
                 code(item, push)
             if self._types:
-                stack.extend(reversed(own_type_expressions(item)))
+                stack.extend(reversed(_open_type_expressions(item)))
 
     def _look_at_type(self, variable: Any) -> None:
         if self._types and variable not in self._typed:
             self._typed.add(variable)
-            self._uses(own_type_expressions(variable))
+            found = _open_type_expressions(variable)
+            if found:
+                self._uses(found)
 
     def _stmt(self, stmt: Any) -> None:
         cls = type(stmt)
@@ -248,12 +285,12 @@ class _FreeVars:
             for info in child_fields(cls):
                 value = getattr(stmt, info.name)
                 if info.kind is Kind.ATTRS:
-                    self._uses(attrs_expressions(value))
+                    self._uses([e for e in attrs_expressions(value) if e is not value.get("task_id_var")])
                 elif info.role is Role.USE and isinstance(value, Stmt):
                     self._stmt(value)
                 elif info.role is Role.USE and value is not None:
                     self._uses(list(value) if info.kind is Kind.LIST else [value])
-            self._define(*(v for v in _own_definitions(stmt)))
+            self._define(*own_definitions(stmt))
 
     def _loop(self, stmt: Any) -> None:
         self._uses([arg.initValue for arg in stmt.iter_args])
@@ -270,15 +307,6 @@ class _FreeVars:
         self._define(*stmt.return_vars)
 
 
-def _own_definitions(stmt: Stmt) -> list[Any]:
-    found: list[Any] = []
-    for info in NODE_FIELDS[type(stmt)]:
-        if info.role is Role.DEFINITION:
-            value = getattr(stmt, info.name)
-            found += value if info.kind is Kind.LIST else [value]
-    return found
-
-
 __all__ = [
     "ParentStmtAnalysis",
     "collect_def_vars",
@@ -289,9 +317,11 @@ __all__ = [
     "flatten_to_stmts",
     "free_vars",
     "get_last_yield_stmt",
+    "own_definitions",
     "stmt_children",
     "substitute",
     "substitute_expr",
     "substitute_stmt",
     "walk",
+    "walk_stmts",
 ]

@@ -35,7 +35,8 @@ _set = object.__setattr__
 class Type:
     """Base of all types (abstract). ``==`` is structural, ``str`` is the printed form."""
 
-    __slots__ = ("__weakref__", "_hash")
+    __slots__ = ("__weakref__", "_closed", "_hash")
+    _closed: bool  # kept by type_fields.is_closed
     _hash: int
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:

@@ -197,7 +197,13 @@ for _cls in TYPE_FIELDS:
 
 def is_closed(kind: Any) -> bool:
     """Whether a type (or view) holds no expression but constants."""
-    return _CLOSED[type(kind)](kind)
+    try:
+        return kind._closed  # type: ignore[no-any-return]
+    except AttributeError:
+        found = _CLOSED[type(kind)](kind)
+        if isinstance(kind, Type):  # a type never changes, and passes share it: asked for again and again
+            object.__setattr__(kind, "_closed", found)
+        return found
 
 
 def map_type(kind: Any, change: Callable[[Any], Any]) -> Any:

@@ -7,7 +7,7 @@ code are values. A branch on such a constant is resolved, so that the dead side 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from ..frontend.typecheck import mismatch
 from ..ir.dtype import DataType
 from ..ir.enums import ParamDirection, TensorLayout
 from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, Var
+from ..ir.stmt import AssignStmt
 from ..ir.tree import walk
 from ..ir.type import ScalarType, TensorType, TileType, TupleType, Type, UnknownType
 from .extern import declared_outputs
@@ -68,6 +69,9 @@ class JitFunctionParser(StaticReads):
         self.definition_depths: dict[Var, int] = {}
         self.renamed: dict[str, str] = {}
         self.partial_results: list[Type | None] = []
+        # While a simple statement is parsed: the expression that it evaluates; what it launches stays in its order.
+        self.evaluated: ast.expr | None = None
+        self.has_launched = False
 
     # --- signature ----------------------------------------------------------------------------------------------------
 
@@ -315,8 +319,33 @@ class JitFunctionParser(StaticReads):
         if attr_node is not None:
             attrs = self.function_call_attrs(attr_node, args, attrs)
         attrs = self.with_dump_tags(attrs, args)
-        kind = self.result_type(signature, args, node)
-        return Call(gvar, args, {}, attrs, kind, self.span(node))
+        call = Call(gvar, args, {}, attrs, self.result_type(signature, args, node), self.span(node))
+        if helper._func_type != "inline":
+            self.has_launched = True
+            return call
+        return self._in_front(helper.__name__, call, node)
+
+    def _in_front(self, name: str, call: Call, node: ast.Call) -> Expr:
+        """A call of an inline helper inside an expression: put in a statement of its own, where it can be expanded.
+
+        It stays where it is behind a launch, which would otherwise come after it, and where no statement can be put in
+        front, as in the condition of a loop.
+        """
+        is_operand = self.evaluated is not None and node is not self.evaluated
+        if not is_operand or self.has_launched or isinstance(call.type, (TupleType, UnknownType)):
+            return call
+        var = Var(name, call.type, call.span)
+        self.emit(AssignStmt(var, call, call.span))
+        return var
+
+    def simple_statement(self, node: Any) -> None:
+        """A statement that evaluates one expression, once."""
+        outer = self.evaluated, self.has_launched
+        self.evaluated, self.has_launched = node.value, False
+        try:
+            _SIMPLE[type(node)](self, node)
+        finally:
+            self.evaluated, self.has_launched = outer
 
     def launch_target(self, node: ast.Call, kind: str) -> tuple[Any, Any, str]:
         """``pl.submit(helper, x, y)`` of a jit helper."""
@@ -438,10 +467,17 @@ class JitFunctionParser(StaticReads):
             )
 
 
+_SIMPLE: dict[type, Callable[[Any, Any], None]] = {
+    ast.Assign: JitFunctionParser.stmt_assign,
+    ast.AnnAssign: JitFunctionParser.stmt_ann_assign,
+    ast.AugAssign: JitFunctionParser.stmt_aug_assign,
+    ast.Expr: JitFunctionParser.stmt_expr,
+    ast.Return: JitFunctionParser.stmt_return,
+}
+
 JitFunctionParser.STATEMENTS = {
     **FunctionParser.STATEMENTS,
-    ast.Assign: JitFunctionParser.stmt_assign,
-    ast.Expr: JitFunctionParser.stmt_expr,
+    **dict.fromkeys(_SIMPLE, JitFunctionParser.simple_statement),
 }
 
 

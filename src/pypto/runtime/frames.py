@@ -18,7 +18,7 @@ RETURN, BREAK, CONTINUE = object(), object(), object()
 class Frame:
     """One activation of a function, or of a kernel scope: values by variable, and where it runs."""
 
-    __slots__ = ("ctx", "env", "function", "in_kernel", "manual", "result", "task", "yielded")
+    __slots__ = ("ctx", "env", "escapes", "function", "in_kernel", "manual", "result", "task", "yielded")
 
     def __init__(self, function: str, env: dict[Var, Any], in_kernel: bool, ctx: EvalContext) -> None:
         self.function = function
@@ -27,6 +27,7 @@ class Frame:
         self.ctx = ctx
         self.manual = False
         self.yielded: list[Any] | None = None
+        self.escapes: dict[st.Stmt, list[Expr]] = {}  # what the innermost loop goes on with after each of its escapes
         self.result: list[Any] = []
         self.task = ""
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..analysis.escapes import carried_at_escapes
 from ..diag.errors import InternalError
 from ..ir import expr as x
 from ..ir import stmt as st
@@ -52,6 +53,7 @@ class Interpreter(KernelScopes):
         # What is known about scopes: a caller that runs a program again may keep it.
         self._summaries: dict[st.Stmt, ScopeSummary] = {} if summaries is None else summaries
         self._exposures: dict[str, frozenset[Var]] = {}
+        self._escapes: dict[st.Stmt, dict[st.Stmt, list[Expr]]] = {}
 
     # --- entry --------------------------------------------------------------------------------------------------------
 
@@ -141,7 +143,8 @@ class Interpreter(KernelScopes):
             raise ProgramError("the step of a loop is zero", stmt.span, frame.function)
         env = frame.env
         carried = [self.eval(arg.initValue, frame) for arg in stmt.iter_args]
-        outer, signal = frame.yielded, None
+        outer, signal = (frame.yielded, frame.escapes), None
+        frame.escapes = self._escape_values(stmt)
         for i in range(start, stop, step):
             env[stmt.loop_var] = i
             for arg, value in zip(stmt.iter_args, carried, strict=True):
@@ -156,7 +159,7 @@ class Interpreter(KernelScopes):
                 signal = None
                 break
             signal = None
-        frame.yielded = outer
+        frame.yielded, frame.escapes = outer
         for var, value in zip(stmt.return_vars, carried, strict=True):
             env[var] = value
         return signal
@@ -170,7 +173,8 @@ class Interpreter(KernelScopes):
     def _while(self, stmt: st.WhileStmt, frame: Frame) -> Any:
         env = frame.env
         carried = [self.eval(arg.initValue, frame) for arg in stmt.iter_args]
-        outer, signal = frame.yielded, None
+        outer, signal = (frame.yielded, frame.escapes), None
+        frame.escapes = self._escape_values(stmt)
         while True:
             for arg, value in zip(stmt.iter_args, carried, strict=True):
                 env[arg] = value
@@ -186,7 +190,7 @@ class Interpreter(KernelScopes):
                 signal = None
                 break
             signal = None
-        frame.yielded = outer
+        frame.yielded, frame.escapes = outer
         for var, value in zip(stmt.return_vars, carried, strict=True):
             env[var] = value
         return signal
@@ -201,11 +205,26 @@ class Interpreter(KernelScopes):
         frame.result = values
         return RETURN
 
-    def _break(self, _stmt: st.BreakStmt, _frame: Frame) -> Any:
+    def _escape_values(self, loop: st.ForStmt | st.WhileStmt) -> dict[st.Stmt, list[Expr]]:
+        if not loop.iter_args:
+            return {}
+        found = self._escapes.get(loop)
+        if found is None:
+            found = self._escapes[loop] = carried_at_escapes(loop)
+        return found
+
+    def _break(self, stmt: st.BreakStmt, frame: Frame) -> Any:
+        self._yield_at_escape(stmt, frame)
         return BREAK
 
-    def _continue(self, _stmt: st.ContinueStmt, _frame: Frame) -> Any:
+    def _continue(self, stmt: st.ContinueStmt, frame: Frame) -> Any:
+        self._yield_at_escape(stmt, frame)
         return CONTINUE
+
+    def _yield_at_escape(self, stmt: st.Stmt, frame: Frame) -> None:
+        values = frame.escapes.get(stmt)
+        if values is not None:
+            frame.yielded = [self.eval(value, frame) for value in values]
 
     def _inline_stmt(self, stmt: st.InlineStmt, frame: Frame) -> Any:
         raise ProgramError("host Python workers can't run on this platform yet", stmt.span, frame.function)

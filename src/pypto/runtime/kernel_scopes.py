@@ -11,7 +11,7 @@ from ..ir.type import ShapedType
 from ..ops.numpy_types import numpy_dtype
 from ..ops.values import ArrayValue, EvalContext, empty
 from .errors import ProgramError
-from .frames import Frame
+from .frames import BREAK, CONTINUE, RETURN, Frame
 from .graph import Tag
 from .launches import Launches, check_blocks, copy_into
 from .mixed import run_lanes
@@ -77,15 +77,23 @@ class KernelScopes(Launches):
             env = dict(env)
             frame.env.update(targets)
         ran: list[None] = []
+        escape: Any = None  # how the body left for a loop around the scope, and what that goes on with
+        carried: list[Any] | None = None
 
         def run() -> None:
+            nonlocal escape, carried
             ran.append(None)
             for block in range(blocks):
                 ctx = EvalContext()
                 ctx.block_idx, ctx.block_num = block, blocks
                 inner = Frame(frame.function, env if blocks == 1 else dict(env), True, ctx)
                 inner.task = label
-                self.exec(body, inner)
+                inner.escapes = frame.escapes
+                signal = self.exec(body, inner)
+                if signal is BREAK or signal is CONTINUE:
+                    escape, carried = signal, inner.yielded
+                elif signal is RETURN:  # of the function around the scope
+                    escape, frame.result = signal, inner.result
                 if blocks > 1:
                     env.update(inner.env)
             for var, target in (targets or {}).items():
@@ -102,7 +110,9 @@ class KernelScopes(Launches):
         task_var = attrs.get("task_id_var")
         if task_var is not None:
             frame.env[task_var] = task
-        return None
+        if escape is not None and carried is not None:
+            frame.yielded = carried
+        return escape
 
     def _summary(self, stmt: st.Stmt, body: st.Stmt) -> ScopeSummary:
         found = self._summaries.get(stmt)
@@ -125,12 +135,15 @@ class KernelScopes(Launches):
             return None
         found: dict[Var, ArrayValue] = {}
         for var, root in summary.leaks.items():
+            before = frame.env.get(var) if var in summary.conditional else None
             if root is not None:
                 value = frame.env.get(root)
-                if type(value) is not ArrayValue:
+                if type(value) is not ArrayValue or (before is not None and before is not value):
                     return None
                 found[var] = value
                 continue
+            if before is not None:
+                return None
             kind = var.type
             assert isinstance(kind, ShapedType)
             try:

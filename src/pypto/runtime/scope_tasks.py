@@ -5,28 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..analysis.effects import TensorEffects, tensor_effects
+from ..analysis.escapes import leaves_its_loop
 from ..ir import stmt as st
 from ..ir.expr import Var
 from ..ir.node import IRNode
 from ..ir.program import Function
-from ..ir.tree import stmt_children, walk
+from ..ir.tree import stmt_children, walk, walk_stmts
 from .graph import Tag
 
 
 class ScopeSummary:
     """``accesses``: outer tensor variable -> tag. ``leaks``: tensor variable assigned inside -> the outer tensor that
     it names, or None for a value of its own. ``others``: variables of other types that are assigned inside.
-    ``known``: what the leaked names stand for is known before the scope runs."""
+    ``known``: what the leaked names stand for is known before the scope runs. ``conditional``: leaked names that some
+    paths do not assign."""
 
-    __slots__ = ("accesses", "known", "leaks", "others")
+    __slots__ = ("accesses", "conditional", "known", "leaks", "others")
 
     def __init__(
-        self, accesses: dict[Var, Tag], leaks: dict[Var, Var | None], others: frozenset[Var], known: bool
+        self,
+        accesses: dict[Var, Tag],
+        leaks: dict[Var, Var | None],
+        others: frozenset[Var],
+        known: bool,
+        conditional: frozenset[Var] = frozenset(),
     ) -> None:
         self.accesses = accesses
         self.leaks = leaks
         self.others = others
         self.known = known
+        self.conditional = conditional
 
 
 def summarize(body: st.Stmt, functions: Mapping[str, Function]) -> ScopeSummary:
@@ -39,7 +47,9 @@ def summarize(body: st.Stmt, functions: Mapping[str, Function]) -> ScopeSummary:
             accesses[var] = Tag.SOURCE_WRITE
         elif reads:
             accesses[var] = Tag.INPUT
-    return ScopeSummary(accesses, effects.leaks, frozenset(effects.others), effects.known)
+    returns = any(type(stmt) is st.ReturnStmt for stmt in walk_stmts(body))
+    known = effects.known and not returns and not leaves_its_loop(body)
+    return ScopeSummary(accesses, effects.leaks, frozenset(effects.others), known, frozenset(effects.conditional))
 
 
 def exposed_uses(function: Function) -> frozenset[Var]:

@@ -13,7 +13,7 @@ from .properties import IRProperty
 from .registry import Findings, verifies
 
 
-@verifies(IRProperty.AtomicAddDtypeValid)
+@verifies(IRProperty.AtomicAddDtypeValid, reads_target=True)
 def check(function: Function, findings: Findings) -> None:
     """Code 0 for an atomic add of BF16 where the selected target has none. Nothing is selected: nothing to say."""
     ops = call_sites(function).ops

@@ -10,17 +10,16 @@ from .inventory import inventory
 from .properties import IRProperty
 from .registry import Findings, verifies
 
-_CODES = {
-    BreakStmt: ("break", Code.BREAK_OUTSIDE_LOOP, Code.BREAK_IN_PARALLEL_LOOP, Code.BREAK_IN_UNROLL_LOOP),
-    ContinueStmt: ("continue", Code.CONTINUE_OUTSIDE_LOOP, Code.CONTINUE_IN_PARALLEL_LOOP, Code.CONTINUE_IN_UNROLL_LOOP),
-}
+# The codes outside of loops, in parallel loops and in unrolled ones.
+_BREAKS = (Code.BREAK_OUTSIDE_LOOP, Code.BREAK_IN_PARALLEL_LOOP, Code.BREAK_IN_UNROLL_LOOP)
+_CONTINUES = (Code.CONTINUE_OUTSIDE_LOOP, Code.CONTINUE_IN_PARALLEL_LOOP, Code.CONTINUE_IN_UNROLL_LOOP)
 
 
 @verifies(IRProperty.BreakContinueValid, "BreakContinueCheck")
 def check(function: Function, findings: Findings) -> None:
     """Sequential and pipeline loops and ``while`` may be left early; parallel and unrolled ones may not."""
     for stmt, region in inventory(function).of(BreakStmt, ContinueStmt):
-        word, outside, parallel, unroll = _CODES[type(stmt)]
+        word, (outside, parallel, unroll) = ("break", _BREAKS) if type(stmt) is BreakStmt else ("continue", _CONTINUES)
         loop = region.loop
         where = f"in function '{function.name}'"
         if loop is None:

@@ -66,14 +66,15 @@ class CallSite:
 class CallSites:
     """The calls of one function, in the order of the source.
 
-    ``functions``: calls and submits of functions of the program; ``ops``: calls of ops, by the name of the op;
-    ``nested``: those of either kind that are operands, the outer ones first.
+    ``functions``: calls and submits of functions of the program; ``callees``: the same, by the name of the function;
+    ``ops``: calls of ops, by the name of the op; ``nested``: those of either kind that are operands, outer ones first.
     """
 
-    __slots__ = ("functions", "nested", "ops")
+    __slots__ = ("callees", "functions", "nested", "ops")
 
     def __init__(self, placed: Inventory) -> None:
         self.functions: list[CallSite] = []
+        self.callees: dict[str, list[CallSite]] = {}
         self.ops: dict[str, list[CallSite]] = {}
         self.nested: list[CallSite] = []
         self._collect(placed)
@@ -103,6 +104,7 @@ class CallSites:
         site = CallSite(call, stmt, region, code)
         if type(call.op) is GlobalVar:
             self.functions.append(site)
+            self.callees.setdefault(call.op.name, []).append(site)
         else:
             self.ops.setdefault(call.op.name, []).append(site)
         if code is not None:

@@ -2,7 +2,8 @@
 
 A property that holds of a ``Function`` object holds for ever, since the object can't change. So nobody has to say
 which properties a pass keeps or breaks: a function that a pass gives back unchanged keeps its facts, a new one has
-none and is verified. A verifier that looks at callees is believed again only while the signatures it saw are the same.
+none and is verified. A verifier that looks at callees, or at the target, is believed only while the signatures that it
+saw, or the target, are the same.
 """
 
 from __future__ import annotations
@@ -11,23 +12,25 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..ir.expr import GlobalVar
 from ..ir.program import Function, Program
-from ..ir.traversal import walk
+from ..target.model import Target
+from ..target.selection import selected_target
+from .call_sites import call_sites
 from .diagnostics import Diagnostic
 from .properties import IRProperty
-from .registry import VERIFIERS
+from .registry import VERIFIERS, Verifier
 
 # The names that a function calls or submits -> their signatures.
 _Signatures = dict[str, tuple[Any, ...] | None]
+# What else a fact rests on: the selected target, and signatures; None for nothing but the function.
+_Basis = tuple[Target | None, _Signatures]
 
 
 class Facts:
     """Verified properties by function. ``checks`` counts the runs of verifiers, for tests of what was not run."""
 
     def __init__(self) -> None:
-        self._holds: WeakKeyDictionary[Function, dict[IRProperty, _Signatures | None]] = WeakKeyDictionary()
-        self._callees: WeakKeyDictionary[Function, tuple[str, ...]] = WeakKeyDictionary()
+        self._holds: WeakKeyDictionary[Function, dict[IRProperty, _Basis | None]] = WeakKeyDictionary()
         self._origins: WeakKeyDictionary[Function, str] = WeakKeyDictionary()
         self.checks = 0
 
@@ -52,18 +55,23 @@ class Facts:
                 if findings:
                     found.setdefault(verifier.prop, []).extend(findings)
                 if not any(d.is_error for d in findings):
-                    known[verifier.prop] = self._signatures(function, program) if verifier.reads_callees else None
+                    known[verifier.prop] = _basis(verifier, function, program)
         return [d for prop in sorted(found) for d in found[prop]]
 
     def holds(self, prop: IRProperty, function: Function, program: Program) -> bool:
         """Whether the property is known to hold of the function in this program."""
         return self._known(self._holds.get(function, {}), prop, program)
 
-    def _known(self, known: dict[IRProperty, _Signatures | None], prop: IRProperty, program: Program) -> bool:
+    def _known(self, known: dict[IRProperty, _Basis | None], prop: IRProperty, program: Program) -> bool:
         if prop not in known:
             return False
-        seen = known[prop]
-        return seen is None or all(_same(seen[name], _signature(program, name)) for name in seen)
+        basis = known[prop]
+        if basis is None:
+            return True
+        target, seen = basis
+        if target is not None and target is not selected_target():
+            return False
+        return all(_same(seen[name], _signature(program, name)) for name in seen)
 
     def note_origin(self, before: Program | None, after: Program, pass_name: str) -> None:
         """Remember which pass made the functions of ``after`` that ``before`` does not hold."""
@@ -76,12 +84,14 @@ class Facts:
         """The pass that made a function, or None."""
         return self._origins.get(function)
 
-    def _signatures(self, function: Function, program: Program) -> _Signatures:
-        names = self._callees.get(function)
-        if names is None:
-            called = {node.op.name: None for node in walk(function.body) if type(getattr(node, "op", None)) is GlobalVar}
-            names = self._callees[function] = tuple(called)
-        return {name: _signature(program, name) for name in names}
+
+def _basis(verifier: Verifier, function: Function, program: Program) -> _Basis | None:
+    """What a fact of this verifier rests on besides the function."""
+    target = selected_target() if verifier.reads_target else None
+    names = call_sites(function).callees if verifier.reads_callees else ()
+    if target is None and not names:
+        return None
+    return target, {name: _signature(program, name) for name in names}
 
 
 def _signature(program: Program, name: str) -> tuple[Any, ...] | None:

@@ -1,6 +1,6 @@
 """What stands where in a function: one walk over its statements, shared by the verifiers.
 
-A verifier that asks about statements ("where is a ``break``, and in which loop?") reads the inventory and walks nothing.
+A verifier that asks about statements ("where is a ``break``, in which loop?") reads the inventory and walks nothing.
 It is made once for each function object and forgotten with it.
 """
 

@@ -6,6 +6,7 @@ Both names stand for the same rules: the first is what NormalizeStmtStructure pr
 from __future__ import annotations
 
 from ..ir.program import Function
+from ..ir.span import Span
 from ..ir.stmt import SeqStmts, Stmt, YieldStmt
 from .inventory import inventory
 from .properties import IRProperty
@@ -33,7 +34,7 @@ def check(function: Function, findings: Findings) -> None:
                     findings.error(0, f"{text} {where}: a yield comes last", inner.span)
 
 
-def _span(stmt: Stmt) -> object:
+def _span(stmt: Stmt) -> Span:
     """Where a statement is; for a list without a place of its own, that of its first statement."""
     while not stmt.span.is_valid() and type(stmt) is SeqStmts and stmt.stmts:
         stmt = stmt.stmts[0]

@@ -14,8 +14,9 @@ def check(function: Function, findings: Findings, program: Program) -> None:
     """Code 0. Every function but kernels is looked at: wrappers and graphs launch, too."""
     if is_incore_type(function.func_type):
         return
-    for site in call_sites(function).functions:
-        name = site.call.op.name
-        if program.get_function(name) is None:
+    for name, sites in call_sites(function).callees.items():
+        if program.get_function(name) is not None:
+            continue
+        for site in sites:
             text = f"{function.func_type.name} function '{function.name}' references undefined function '{name}'"
             findings.error(0, f"{text} in a {type(site.call).__name__}", site.call.span)

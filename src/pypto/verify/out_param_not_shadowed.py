@@ -1,4 +1,4 @@
-"""OutParamNotShadowed: an Out or InOut parameter is not bound to a new tensor; the caller would never see the result."""
+"""OutParamNotShadowed: an Out or InOut parameter is not bound to a new tensor, which the caller would never see."""
 
 from __future__ import annotations
 

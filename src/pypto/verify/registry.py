@@ -43,14 +43,16 @@ class Verifier(msgspec.Struct, frozen=True):
 
     ``check(function, findings)`` looks at one function only. With ``reads_callees`` it is ``check(function, findings,
     program)`` and may also ask for the *signatures* of functions that the function calls (that they exist, their kind,
-    parameters, directions, result types, attributes), never for their bodies. ``implied_by``: a property of which this
-    one is a part, so that nothing is left to verify where that one is known to hold.
+    parameters, directions, result types, attributes), never for their bodies. ``reads_target``: what it says depends on
+    the selected target. ``implied_by``: a property of which this one is a part, so that nothing is left to verify where
+    that one is known to hold.
     """
 
     prop: IRProperty
     rule: str
     check: Callable[..., None]
     reads_callees: bool = False
+    reads_target: bool = False
     implied_by: IRProperty | None = None
 
     def run(self, function: Function, program: Program) -> list[Diagnostic]:
@@ -67,14 +69,19 @@ VERIFIERS: dict[IRProperty, Verifier] = {}
 
 
 def verifies(
-    prop: IRProperty, rule: str | None = None, *, reads_callees: bool = False, implied_by: IRProperty | None = None
+    prop: IRProperty,
+    rule: str | None = None,
+    *,
+    reads_callees: bool = False,
+    reads_target: bool = False,
+    implied_by: IRProperty | None = None,
 ) -> Callable[[Any], Any]:
     """Register a function as the verifier of a property; see :class:`Verifier`. The default rule is the property."""
 
     def register(check: Any) -> Any:
         if prop in VERIFIERS:
             raise ValueError(f"there is a verifier of {prop.name} already")
-        VERIFIERS[prop] = Verifier(prop, rule or prop.name, check, reads_callees, implied_by)
+        VERIFIERS[prop] = Verifier(prop, rule or prop.name, check, reads_callees, reads_target, implied_by)
         return check
 
     return register

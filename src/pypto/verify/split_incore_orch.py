@@ -12,8 +12,7 @@ from .registry import Findings, verifies
 
 # What orchestration may do to tensors itself: it makes and views them, and touches single elements.
 _METADATA = frozenset(
-    f"tensor.{name}"
-    for name in "create read write slice assemble dim reshape reinterpret_view transpose view".split()
+    f"tensor.{name}" for name in "create read write slice assemble dim reshape reinterpret_view transpose view".split()
 )
 
 

@@ -10,6 +10,7 @@ from ...ir.dtype import DataType
 from ...ir.expr import BinaryExpr, ConstBool, ConstInt, Expr, UnaryExpr, Var
 from ..fold import FALSE, TRUE, fold_const
 from ..helpers import int_range
+from ..leaves import Leaves
 from ..structure import MEMO_LIMIT, Interner, conjuncts, is_float, post_order, scalar_dtype
 from . import comparisons, division, extrema, logic, sums
 from .compiler import RuleSet
@@ -45,8 +46,10 @@ class RewriteSimplifier:
     Standing alone it knows no ranges, so the rules that need them stay silent; the one inside an ``Analyzer`` asks it.
     """
 
-    def __init__(self, knowledge: Any = None) -> None:
+    def __init__(self, knowledge: Any = None, leaves: Leaves | None = None) -> None:
         self._knowledge = knowledge  # an Analyzer, or None
+        self._opaque = is_float if leaves is None else leaves.is_opaque
+        self._leaf = _itself if leaves is None else leaves.rewrite
         self._replace: dict[Var, Expr] = {}
         self._facts: dict[int, ConstBool] = {}  # by the number of the condition
         self._memo: dict[Expr, Expr] = {}
@@ -70,7 +73,7 @@ class RewriteSimplifier:
             self._replace.pop(var, None)
         else:
             self._replace[var] = new_expr
-        self._forget()
+        self.forget()
 
     def enter_constraint(self, constraint: Expr) -> Callable[[], None]:
         """Assume ``constraint``: conditions equal to it are true, their negations false. Returns what ends that."""
@@ -81,11 +84,11 @@ class RewriteSimplifier:
                 facts[self._intern(part)] = TRUE
                 facts[self._intern(self(x.Not(part, DataType.BOOL)))] = FALSE
         self._facts = facts
-        self._forget()
+        self.forget()
 
         def leave() -> None:
             self._facts = before
-            self._forget()
+            self.forget()
 
         return leave
 
@@ -150,7 +153,8 @@ class RewriteSimplifier:
 
     # --- the walk -----------------------------------------------------------------------------------------------------
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Drop what is remembered of expressions: what stands for a variable has changed."""
         self._memo.clear()
         self._turned.clear()
 
@@ -158,9 +162,9 @@ class RewriteSimplifier:
         self._intern.trim()
         if self._knowledge is not None and self._seen_version != self._knowledge.version():
             self._seen_version = self._knowledge.version()
-            self._forget()
+            self.forget()
         elif len(self._memo) > MEMO_LIMIT:
-            self._forget()
+            self.forget()
 
     def _run(self, expr: Expr) -> Expr:
         found = self._memo.get(expr)
@@ -171,13 +175,13 @@ class RewriteSimplifier:
 
     def _children(self, e: Any) -> tuple[Any, ...]:
         if isinstance(e, BinaryExpr):
-            if is_float(e):
+            if self._opaque(e):
                 return ()
             cls = type(e)
             if (cls is x.And or cls is x.Or) and type(e.right) is cls:
                 return (self._lean_left(e),)
             return e.left, e.right
-        return (e.operand,) if isinstance(e, UnaryExpr) and not is_float(e) else ()
+        return (e.operand,) if isinstance(e, UnaryExpr) and not self._opaque(e) else ()
 
     def _lean_left(self, e: Any) -> Expr:
         """``a and (b and (c and d))`` as ``((a and b) and c) and d``: step by step that takes quadratic time."""
@@ -217,10 +221,11 @@ class RewriteSimplifier:
         cls = type(e)
         memo = self._memo
         if isinstance(e, Var):
-            return self._replace.get(e, e)
+            found = self._replace.get(e)
+            return self._leaf(e) if found is None else found
         if isinstance(e, BinaryExpr):
-            if is_float(e):
-                return e
+            if self._opaque(e):
+                return self._leaf(e)
             left, right = memo[e.left], memo[e.right]
             if cls is x.Gt or cls is x.Ge:
                 node: Any = (x.Lt if cls is x.Gt else x.Le)(right, left, e.dtype, e.span)
@@ -230,13 +235,13 @@ class RewriteSimplifier:
                 node = cls(left, right, e.dtype, e.span)
             compared = cls in x.COMPARISONS
         elif isinstance(e, UnaryExpr):
-            if is_float(e):
-                return e
+            if self._opaque(e):
+                return self._leaf(e)
             operand = memo[e.operand]
             node = e if operand is e.operand else cls(operand, e.dtype, e.span)
             compared = False
         else:
-            return e
+            return self._leaf(e)
         folded = fold_const(node)
         if folded is not None:
             fitting = _with_dtype(folded, node)
@@ -264,6 +269,10 @@ class RewriteSimplifier:
             finally:
                 self._depth -= 1
         return node
+
+
+def _itself(e: Any) -> Any:
+    return e
 
 
 def _with_dtype(result: Any, node: Any) -> Any:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from . import out_params as _out_params
-from . import tile_granularity as _tile_granularity
-from . import unused as _unused
+from . import out_params, tile_granularity, unused  # noqa: F401 (they register themselves)
 from .output import emit
 from .registry import (
     DiagnosticCheck,

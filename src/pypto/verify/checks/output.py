@@ -14,14 +14,12 @@ HINT_FILE = "perf_hints.log"
 def emit(diagnostics: Sequence[Diagnostic], label: str, report_dir: str | Path | None = None) -> None:
     """Write findings: warnings to the log with the label of what was looked at, hints to the log or the report folder.
 
-    With a folder, hints are appended to ``perf_hints.log`` there, and one line of the log says how many. Findings of
-    one rule at one place with the same text are one line that says how many.
+    With a folder, hints are appended to ``perf_hints.log`` there, and one line of the log says how many.
     """
-    lines = merged(diagnostics)
-    for found in lines:
+    for found in diagnostics:
         if found.severity is not DiagnosticSeverity.PerfHint:
             log_warn(f"[warning] [{found.rule_name}] ({label}) {found.message}{_at(found)}")
-    hints = [found for found in lines if found.severity is DiagnosticSeverity.PerfHint]
+    hints = [found for found in diagnostics if found.severity is DiagnosticSeverity.PerfHint]
     if not hints:
         return
     if report_dir is not None:
@@ -45,25 +43,6 @@ def hint_line(found: Diagnostic) -> str:
     return f"[perf_hint {found.hint_code}] {found.rule_name}: {text}{_at(found)}"
 
 
-def merged(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Equal findings at one place as one, with their number; without a place each stays for itself."""
-    counts: dict[tuple[object, ...], int] = {}
-    first: dict[tuple[object, ...], Diagnostic] = {}
-    for index, found in enumerate(diagnostics):
-        place = str(found.span) if found.span.is_valid() else index
-        key = (found.severity, found.rule_name, found.error_code, found.hint_code, found.message, place)
-        counts[key] = counts.get(key, 0) + 1
-        first.setdefault(key, found)
-    return [_times(found, counts[key]) for key, found in first.items()]
-
-
-def _times(found: Diagnostic, count: int) -> Diagnostic:
-    if count == 1:
-        return found
-    message = f"{found.message} ({count} occurrences at this source location)"
-    return Diagnostic(found.severity, found.rule_name, found.error_code, message, found.span, found.hint_code)
-
-
 def _at(found: Diagnostic) -> str:
     return f" at {found.span}" if found.span.is_valid() else ""
 
@@ -77,4 +56,4 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-__all__ = ["HINT_FILE", "emit", "hint_line", "merged"]
+__all__ = ["HINT_FILE", "emit", "hint_line"]

@@ -129,12 +129,29 @@ class Rule(msgspec.Struct, frozen=True):
 
     def run(self, program: Program) -> list[Diagnostic]:
         """The findings in a program, without those of functions that silence the check."""
+        notes = [
+            note
+            for function in program.functions.values()
+            if (found := self.find(function)) and not silenced(function, self.check.name)
+            for note in found
+        ]
         return [
             Diagnostic(self.severity, self.name, self.code, note.message, note.span, self.hint_code)
-            for function in program.functions.values()
-            if (notes := self.find(function)) and not silenced(function, self.check.name)
-            for note in notes
+            for note in _merged(notes)
         ]
+
+
+def _merged(notes: list[Note]) -> list[Note]:
+    """Equal notes at one place as one that says how many; without a place each stays for itself."""
+    counts: dict[tuple[str, object], list[Note]] = {}
+    for index, note in enumerate(notes):
+        counts.setdefault((note.message, str(note.span) if note.span.is_valid() else index), []).append(note)
+    return [
+        same[0]
+        if len(same) == 1
+        else Note(f"{same[0].message} ({len(same)} occurrences at this source location)", same[0].span)
+        for same in counts.values()
+    ]
 
 
 RULES: dict[DiagnosticCheck, Rule] = {}

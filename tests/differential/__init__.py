@@ -1,0 +1,1 @@
+"""Programs keep their meaning through every pass: shared, shown and generated programs, run after each pass."""

@@ -1,0 +1,58 @@
+"""``python -m tests.differential --programs 5000 [--seed N]``: a long run over generated programs.
+
+Ends with a line of counts; exit status 1 when a pass changed a program's meaning (or a program's meaning is not what it
+should be before the first pass), with the smallest program found and the pass at fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from .campaign import Options, results
+from .explore import Failing, shrink
+from .features import statistics
+from .harness import Counts
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
+    parser.add_argument("--programs", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--orders", type=int, default=1, help="random legal orders behind each pass")
+    parser.add_argument("--round-trip", action="store_true", help="print and parse behind each pass as well")
+    parser.add_argument("--stats", action="store_true", help="how often the programs use what")
+    parser.add_argument("--keep-going", action="store_true", help="shrink one program of each fault, not of the first")
+    parser.add_argument("--source-only", action="store_true", help="no passes: parse, run, other orders")
+    parser.add_argument("--available", action="store_true", help="those passes that can be imported")
+    given = parser.parse_args()
+    options = Options(given.orders, given.round_trip, given.source_only, given.available)
+    begin = time.perf_counter()
+    counts = Counts()
+    faults: dict[tuple[str, str, str], list[tuple[Failing, int]]] = {}
+    for size, found, made in results(options, given.programs, given.seed, given.jobs):
+        counts.add(made)
+        for failing in found:
+            faults.setdefault(failing.fault.key, []).append((failing, size))
+        if found and not given.keep_going:
+            break
+    took = time.perf_counter() - begin
+    for examples in list(faults.values())[: None if given.keep_going else 1]:
+        failing, size = min(examples, key=lambda e: len(e[0].text))
+        small = shrink(options.checker(), failing, size)
+        print(f"{'=' * 100}\n{len(examples)} x {small.fault.where}: {small.fault.kind} (seed {small.seed})\n")
+        print(small.text)
+        print(f"--- {small.fault}\n--- the program there:\n{small.fault.after}")
+    if given.stats:
+        print(statistics(counts))
+    wrong = sum(map(len, faults.values()))
+    print(
+        f"{counts.programs} programs, {counts.passes} passes run, {counts.runs} executions, {wrong} mismatches"
+        f" in {took:.0f} s (seed {given.seed})"
+    )
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

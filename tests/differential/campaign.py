@@ -1,0 +1,46 @@
+"""A long run in batches, in one process or several. The programs depend on the seed alone."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .explore import Failing, explore
+from .harness import Checker, Counts, available_passes
+
+BATCH = 50
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is checked: see :class:`Checker`."""
+
+    orders: int = 1
+    round_trip: bool = False
+    source_only: bool = False
+    available: bool = False
+
+    def checker(self) -> Checker:
+        passes = [] if self.source_only else available_passes() if self.available else None
+        return Checker(passes, self.orders, self.round_trip)
+
+
+Result = tuple[int, list[Failing], Counts]
+
+
+def _batch(job: tuple[int, int, Options]) -> Result:
+    start, count, options = job
+    checker = options.checker()
+    return count, explore(checker, start, count), checker.counts
+
+
+def results(options: Options, programs: int, seed: int, processes: int) -> Iterator[Result]:
+    """For each batch its size, the programs with faults, and what was done."""
+    sizes = [min(BATCH, programs - at) for at in range(0, programs, BATCH)]
+    jobs = [(seed * 1_000_003 + number, size, options) for number, size in enumerate(sizes)]
+    if processes == 1:
+        yield from map(_batch, jobs)
+        return
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        yield from pool.imap(_batch, jobs)

@@ -1,0 +1,100 @@
+"""Generating programs and checking them: a number of them from a seed, and the smallest one with a given fault."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+
+from .backend import STREAM, uniform_backend
+from .generate import Generated, programs
+from .harness import Checker, Fault
+
+Key = tuple[str, str, str]
+
+
+@dataclass
+class Failing:
+    """A program with a fault."""
+
+    fault: Fault
+    text: str
+    seed: int
+
+    def report(self) -> str:
+        return f"{self.text}\n--- {self.fault}\n"
+
+
+class _Found(AssertionError):
+    """Tells Hypothesis that a program has the fault that it looks for."""
+
+
+class _Enough(KeyboardInterrupt):
+    """Ends a search from inside: Hypothesis lets nothing else through."""
+
+
+def _run(start: int, count: int, phases: list[Phase], visit: Callable[[Generated], None]) -> None:
+    """Let Hypothesis make ``count`` programs that depend on ``start`` alone."""
+    STREAM.seed(start)
+    wanted = settings(
+        max_examples=count,
+        phases=phases,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        verbosity=Verbosity.quiet,
+        print_blob=False,
+        **uniform_backend(),
+    )
+
+    def test(program: Generated) -> None:
+        visit(program)
+
+    seed(start)(wanted(given(programs())(test)))()
+
+
+def explore(checker: Checker, start: int, count: int) -> list[Failing]:
+    """Check ``count`` programs; gives those with faults."""
+    found: list[Failing] = []
+
+    def visit(program: Generated) -> None:
+        checker.counts.features.update(program.features.keys())
+        fault = checker.check_text(program.text, unordered_writes="write after read" in program.features)
+        if fault is not None:
+            found.append(Failing(fault, program.text, start))
+
+    _run(start, count, [Phase.generate], visit)
+    return found
+
+
+def shrink(checker: Checker, failing: Failing, count: int, seconds: float = 30.0) -> Failing:
+    """The smallest program that Hypothesis finds with the same fault."""
+    key = failing.fault.key
+    best = failing
+    known: dict[str, Fault | None] = {}
+    until: float | None = None
+
+    def visit(program: Generated) -> None:
+        nonlocal best, until
+        text = program.text
+        if text not in known:
+            if until is not None and time.monotonic() > until:
+                raise _Enough
+            fault = checker.check_text(text, unordered_writes="write after read" in program.features)
+            known[text] = fault if fault is not None and fault.key == key else None
+        fault = known[text]
+        if fault is None:
+            return
+        until = until or time.monotonic() + seconds
+        if (text.count("\n"), len(text)) < (best.text.count("\n"), len(best.text)):
+            best = Failing(fault, text, failing.seed)
+        raise _Found(str(fault))
+
+    try:
+        _run(failing.seed, count, [Phase.generate, Phase.shrink], visit)
+    except (_Found, _Enough):
+        pass
+    return best
