@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from .backend import STREAM, uniform_backend
 from .generate import Generated, programs
 from .harness import Checker, Fault
+from .reduce import reduce
 
 Key = tuple[str, str, str]
 
@@ -70,8 +71,12 @@ def explore(checker: Checker, start: int, count: int) -> list[Failing]:
     return found
 
 
-def shrink(checker: Checker, failing: Failing, count: int, seconds: float = 30.0) -> Failing:
-    """The smallest program that Hypothesis finds with the same fault."""
+def shrink(checker: Checker, failing: Failing, count: int, seconds: float = 40.0) -> Failing:
+    """The smallest program found with the same fault: by Hypothesis, then by taking parts out of the text.
+
+    What a pass refuses is only shrunk by Hypothesis: the rest does not know what a program may say.
+    """
+    checker = checker.until(failing.fault.where)
     key = failing.fault.key
     best = failing
     known: dict[str, Fault | None] = {}
@@ -88,7 +93,7 @@ def shrink(checker: Checker, failing: Failing, count: int, seconds: float = 30.0
         fault = known[text]
         if fault is None:
             return
-        until = until or time.monotonic() + seconds
+        until = until or time.monotonic() + seconds / 2
         if (text.count("\n"), len(text)) < (best.text.count("\n"), len(best.text)):
             best = Failing(fault, text, failing.seed)
         raise _Found(str(fault))
@@ -97,4 +102,7 @@ def shrink(checker: Checker, failing: Failing, count: int, seconds: float = 30.0
         _run(failing.seed, count, [Phase.generate, Phase.shrink], visit)
     except (_Found, _Enough):
         pass
+    if best.fault.kind not in ("refused", "parse"):
+        text, fault = reduce(checker, best.text, best.fault, seconds)
+        best = Failing(fault, text, failing.seed)
     return best

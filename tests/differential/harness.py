@@ -81,6 +81,12 @@ class Checker:
         self.round_trip = round_trip
         self.counts = Counts()
 
+    def until(self, where: str) -> Checker:
+        """A checker that stops behind the pass of this name."""
+        names = [each.get_name() for each in self.passes]
+        last = len(names) - names[::-1].index(where) if where in names else 0
+        return Checker(self.passes[:last], self.orders, self.round_trip)
+
     def check_text(self, text: str, entry: str = "main", unordered_writes: bool = False) -> Fault | None:
         """Check a module that defines one program."""
         try:
@@ -89,7 +95,8 @@ class Checker:
                 program = pl.parse(text, "generated.py")
         except Exception as error:
             return Fault(SOURCE, "parse", _shown(error))
-        assert isinstance(program, ir.Program)
+        if not isinstance(program, ir.Program) or program.get_function(entry) is None:
+            return Fault(SOURCE, "parse", f"there is no program with a function '{entry}'")
         inputs = [arguments(program[entry], seed) for seed in (1, 2)]
         return self.check(program, entry, inputs, unordered_writes)
 

@@ -528,3 +528,27 @@ def test_results_that_are_tiles_and_tensors():
         o = np.zeros((8, 8), np.float32)
         run(node, 6, 3, ramp(8, 8), o)
         np.testing.assert_array_equal(o, want)
+
+
+def test_a_last_branch_that_sometimes_and_otherwise_always_escapes():
+    check(
+        """
+        @InCore
+        def run(self, n: idx, m: idx) -> idx:
+            x = 0
+            for i in pl.range(n):
+                x = x + 1
+                if i > m:
+                    if i > m + 2:
+                        x = x + 10
+                    else:
+                        continue
+                else:
+                    continue
+            return x
+        """,
+        lambda n, m: n + 10 * sum(i > m + 2 for i in range(n)),
+        (6, 0),
+        (3, 5),
+        (0, 0),
+    )

@@ -338,6 +338,11 @@ def test_a_division_by_zero_stays_where_it_is():
         run(program, 4, 1)
 
 
+def test_a_condition_that_divides_by_zero_is_no_help():
+    text = body("z = 0\nr = n\nif n > 3:\n    if m // z > n:\n        r = pl.min(m, n)\nreturn r", "idx")
+    assert run(simplified(source(text)), 2, 1) == [2]
+
+
 # --- branches -----------------------------------------------------------------------------------------------------------
 
 
@@ -617,6 +622,35 @@ def test_one_iteration_with_an_escape_of_its_own_stays():
     )
     program = same_meaning(text, lambda n, m: 600 + 11 * (m + 1), (0, 3), ssa=False)
     assert len(of_kind(program, ir.ForStmt)) == 3
+
+
+def test_a_loop_whose_escape_went_is_folded():
+    program = same_form(
+        body(
+            "for i in pl.range(n, n + 1):\n    if 2 < 5:\n        a = pl.slice(x, [1, 8], [i, 0])\n    else:\n        break\nreturn x",
+            OUT,
+            XY,
+        ),
+        body("a = pl.slice(x, [1, 8], [n, 0])\nreturn x", OUT, XY),
+    )
+    assert not of_kind(program, ir.ForStmt)
+
+
+def test_conditions_that_read_at_a_computed_place():
+    """What a condition reads is simplified under the condition itself."""
+    text = body(
+        """
+        r = n
+        if pl.tensor.read(f, [pl.min(m, 3)]) > 0:
+            if pl.tensor.read(f, [pl.min(m, 3)]) > 0:
+                r = pl.min(m, 7)
+        return r
+        """,
+        "idx",
+        "f: i32[8], n: idx, m: idx",
+    )
+    f = np.array([1, 0, 1, 0, 1, 1, 1, 1], np.int32)
+    same_meaning(text, lambda f, n, m: min(m, 7) if f[min(m, 3)] > 0 else n, (f, 5, 2), (f, 5, 1), (f, 5, 9))
 
 
 def test_an_escape_of_an_inner_loop_does_not_hold_the_outer_one():

@@ -202,8 +202,8 @@ class BodyLowering:
         self._marks_skips = outer
         phis = self._phis([], stmt.span)
         bodies = [self._body(stmts, values, stmt.span, False) for stmts, values in made]
-        if not made[1][0] and not made[1][1]:
-            bodies[1] = stmt.else_body
+        if stmt.else_body is None and not made[1][0] and not made[1][1]:
+            bodies[1] = None
         branch = self._rebuilt(stmt, bodies, [*results, *phis])
         if not guarded:
             return [branch], []

@@ -71,8 +71,8 @@ class Simplify(FunctionPass):
             simplified = walker.run()
             if walker.may_die:
                 simplified = remove_dead_code(simplified)
-            # Where names are assigned more than once, a branch that went may leave one assignment of a name.
-            if simplified is function or not (walker.folded and walker.reassigned):
+            # What went may have held more back: the other assignment of a name, or the escape of a loop.
+            if simplified is function or not walker.folded or not (walker.reassigned or walker.escapes):
                 return simplified
             function = simplified
 
@@ -90,6 +90,7 @@ class _Simplifier(StatementRemover):
         self._program = program
         self.reassigned = _reassigned(function)
         self.folded = False  # whether a branch or a loop was folded
+        self.escapes = False  # whether a loop stayed because of an escape
         self.may_die = False  # whether there are scalars or results of branches
         self._scalars = Scalars(self._child, self._remap, self.reassigned)
         self._constants: list[Any] = []  # variables that stand for constants, in the order of the assignments
@@ -409,7 +410,7 @@ class _Simplifier(StatementRemover):
         constant = type(start) is ConstInt and type(stop) is ConstInt
         may_go = op.kind is ForKind.Sequential and not op.attrs
         trips = scalars.trips(start, stop, step) if may_go or constant else None
-        if may_go and trips is not None and _is_well_formed(op, trips):
+        if may_go and trips is not None and self._may_fold(op, trips):
             self.folded = True
             return self._once(op, start, first) if trips else self._never(op, first)
         attrs = self._attributes(op.attrs) if op.attrs else op.attrs
@@ -436,6 +437,19 @@ class _Simplifier(StatementRemover):
             "attrs": attrs,
         }
         return op if _same_fields(op, new) else op.replace(**new)
+
+    def _may_fold(self, op: st.ForStmt, trips: int) -> bool:
+        """Whether a loop yields what it carries, and no escape in it ends it."""
+        if len(op.iter_args) != len(op.return_vars):
+            return False
+        if not trips:
+            return True
+        if op.iter_args and not _yields(op.body, len(op.iter_args)):
+            return False
+        if _has_own_escape(op.body):
+            self.escapes = True
+            return False
+        return True
 
     def visit_while_stmt(self, op: st.WhileStmt) -> Stmt:
         self._fresh.difference_update(op.iter_args)
@@ -588,17 +602,6 @@ def _keeps_layout(kwargs: FrozenDict[str, Any], source: Any) -> bool:
 def _yields(body: Stmt, count: int) -> bool:
     last = get_last_yield_stmt(body)
     return last is not None and len(last.value) == count
-
-
-def _is_well_formed(op: st.ForStmt, trips: int) -> bool:
-    """Whether a loop yields what it carries, and no escape in it ends it."""
-    if len(op.iter_args) != len(op.return_vars):
-        return False
-    if not trips:
-        return True
-    if op.iter_args and not _yields(op.body, len(op.iter_args)):
-        return False
-    return not _has_own_escape(op.body)
 
 
 def _has_own_escape(body: Stmt) -> bool:

@@ -64,8 +64,11 @@ class _Assumption:
         assert self.condition is not None
         if self.loop:
             self.context = analyzer.transitive_cmp.enter_constraint(self.condition)
-        else:
+            return
+        try:
             self.context = analyzer.constraint_context(self.condition)
+        except ValueError:  # it divides by zero: nothing to learn from it
+            self.context = None
 
     def leave(self) -> None:
         """Let it forget."""
@@ -98,6 +101,7 @@ class Scalars(Leaves):
         self._opened: set[Any] = set()  # variables whose facts were asked for
         self._assumptions: list[_Assumption] = []
         self._entered = 0  # how many of them the analyzer knows
+        self._entering = False
         self._branches = 0  # how many of them are conditions of branches
         self._analyzer: Analyzer | None = None
         self._outside: Analyzer | None = None  # knows no assumptions: for types
@@ -414,11 +418,13 @@ class Scalars(Leaves):
             waiting = [a for a in waiting if a not in near]
             for assumption in near:
                 reached.update(assumption.variables)
-        if found:
+        if found and not self._entering:
+            self._entering = True  # a condition may read a tensor at a place that is simplified on the way
             for assumption in self._assumptions[self._entered :]:
                 assumption.prepare()
                 assumption.enter(self.analyzer)
             self._entered = len(self._assumptions)
+            self._entering = False
         return found
 
     # --- truth --------------------------------------------------------------------------------------------------------
