@@ -5,6 +5,10 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+import pypto.language as pl
+from pypto import ir, passes
+from pypto.ir.traversal import walk
+from pypto.passes import pipeline
 from pypto.tools.cli import app
 
 ADD = '''
@@ -134,6 +138,66 @@ def test_errors_of_python(cli):
     assert "Error: NameError: name 'missing' is not defined" in result.stderr and "2 | y = x + missing" in result.stderr
     result = cli("run", "def f(:\n")
     assert result.exit_code == 1 and "Error: SyntaxError" in result.stderr and "1 | def f(:" in result.stderr
+
+
+# --- lower -------------------------------------------------------------------------------------------------------------
+
+
+def test_lower_prints_what_the_passes_give(cli):
+    result = cli("lower", ADD + ARGUMENTS)
+    assert result.exit_code == 0, result.output
+    lowered = pl.parse(result.stdout)
+    assert [f.name for f in lowered.functions.values()] == ["add", "rows"]
+
+
+def test_lower_stops_behind_a_pass(cli):
+    result = cli("lower", ADD + ARGUMENTS, "--limit", "4")
+    assert result.exit_code == 0 and "def rows(" not in result.stdout and "out__ssa_v0" in result.stdout
+
+
+def test_lower_dumps(cli, tmp_path):
+    result = cli("lower", ADD, "--entry", "Copy", "--dump", str(tmp_path / "dump"), "--limit", "2", "--level", "roundtrip")
+    assert result.exit_code == 0 and "2 passes dumped" in result.stdout
+    names = sorted(p.name for p in (tmp_path / "dump" / "Copy").iterdir())
+    assert names == ["00_frontend.py", "01_after_InlineFunctions.py", "02_after_UnrollLoops.py"]
+
+
+def test_lower_says_where_the_time_went(cli):
+    result = cli("lower", ADD + ARGUMENTS, "--time")
+    assert "PyPTO Compile Profile" in result.stdout and "OutlineIncoreScopes" in result.stdout
+
+
+def test_lower_compares_behind_each_pass(cli, monkeypatch):
+    result = cli("lower", ADD + ARGUMENTS, "--check")
+    assert result.exit_code == 0 and "add: the same values behind each of" in result.stdout
+
+    def shift(program):
+        """Adds 2 where the program adds 1."""
+        one = [n for n in walk(program) if isinstance(n, ir.ConstFloat) and n.value == 1.0]
+
+        class Shift(ir.IRMutator):
+            def visit_const_float(self, op):
+                return ir.ConstFloat(2.0, op.dtype, op.span) if op in one else op
+
+        return Shift().visit_program(program)
+
+    wrong = passes.create_program_pass(shift, "Shift")
+    monkeypatch.setitem(pipeline.STRATEGIES, ir.OptimizationStrategy.Default, (passes.convert_to_ssa, lambda: wrong))
+    result = cli("lower", ADD + ARGUMENTS, "--check")
+    assert result.exit_code == 1 and "add: pass 2, Shift, is at fault: output 1 differs" in result.stdout
+
+
+@pytest.mark.parametrize("options", [["--level", "most"], ["--strategy", "Fast"]])
+def test_lower_with_unknown_words(cli, options):
+    result = cli("lower", ADD + ARGUMENTS, *options)
+    assert result.exit_code == 2 and f"{options[0]} must be one of" in result.stderr
+
+
+def test_lower_check_makes_arguments_of_the_parameter_types(cli):
+    result = cli("lower", ADD, "--entry", "Copy", "--check")
+    assert result.exit_code == 0 and "Copy: the same values" in result.stdout
+    result = cli("lower", ADD, "--entry", "add", "--check")
+    assert result.exit_code == 2 and "Define make_args(rng)" in result.stderr
 
 
 # --- print -------------------------------------------------------------------------------------------------------------

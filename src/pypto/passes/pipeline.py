@@ -17,10 +17,10 @@ from .outline_incore_scopes import outline_incore_scopes
 from .simplify import simplify
 from .unroll_loops import unroll_loops
 
-Factory = Callable[[], Pass]
+PassFactory = Callable[[], Pass]
 
 # From the parsed program to functions in SSA form whose calls are statements.
-_FRONT: tuple[Factory, ...] = (
+_FRONT: tuple[PassFactory, ...] = (
     inline_functions,
     unroll_loops,
     ctrl_flow_transform,
@@ -31,7 +31,7 @@ _FRONT: tuple[Factory, ...] = (
 )
 
 # Kernel scopes become functions.
-_OUTLINING: tuple[Factory, ...] = (
+_OUTLINING: tuple[PassFactory, ...] = (
     outline_hierarchy_scopes,
     outline_incore_scopes,
     outline_cluster_scopes,
@@ -39,12 +39,12 @@ _OUTLINING: tuple[Factory, ...] = (
 
 # The passes over kernels (tiles, memory, pipelines) and over the orchestration come here as they are built.
 
-DEFAULT: tuple[Factory, ...] = (*_FRONT, *_OUTLINING, simplify)
+DEFAULT: tuple[PassFactory, ...] = (*_FRONT, *_OUTLINING, simplify)
 
 # Programs that are written with tile operations and explicit kernels from the start.
-DEBUG_TILE_OPTIMIZATION: tuple[Factory, ...] = (*_FRONT, simplify)
+DEBUG_TILE_OPTIMIZATION: tuple[PassFactory, ...] = (*_FRONT, simplify)
 
-STRATEGIES: dict[OptimizationStrategy, tuple[Factory, ...]] = {
+STRATEGIES: dict[OptimizationStrategy, tuple[PassFactory, ...]] = {
     OptimizationStrategy.Default: DEFAULT,
     OptimizationStrategy.DebugTileOptimization: DEBUG_TILE_OPTIMIZATION,
 }
@@ -64,4 +64,4 @@ def passes_of(
     return [make() for make in STRATEGIES[strategy]]
 
 
-__all__ = ["DEBUG_TILE_OPTIMIZATION", "DEFAULT", "STRATEGIES", "passes_of"]
+__all__ = ["DEBUG_TILE_OPTIMIZATION", "DEFAULT", "STRATEGIES", "PassFactory", "passes_of"]

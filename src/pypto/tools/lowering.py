@@ -36,7 +36,8 @@ def lower_entry(entry: Entry, request: Request, echo: Callable[[str], None]) -> 
     """Lower one program and say what was asked for; whether nothing was wrong."""
     strategy = _member(OptimizationStrategy, request.strategy, "--strategy")
     level = _member(VerificationLevel, request.level.upper(), "--level")
-    args = entry.arguments(np.random.default_rng(0)) if entry.has_arguments else None
+    needs_arguments = request.compare or entry.has_arguments
+    args = entry.arguments(np.random.default_rng(0)) if needs_arguments else None
     program = entry.program(args)
     with PassContext.derive(verification_level=level), CompileProfiler() as profiler:
         manager = PassManager(strategy)
@@ -47,7 +48,7 @@ def lower_entry(entry: Entry, request: Request, echo: Callable[[str], None]) -> 
         echo(f"{entry.name}: {len(passes)} passes dumped into {folder}")
     if request.timing:
         echo(profiler.summary())
-    if request.compare:
+    if args is not None and request.compare:
         return _compare(entry, args, program, passes, echo)
     if folder is None and not request.timing:
         echo(python_print(lowered).rstrip("\n"))
@@ -55,10 +56,8 @@ def lower_entry(entry: Entry, request: Request, echo: Callable[[str], None]) -> 
 
 
 def _compare(
-    entry: Entry, args: list[Any] | None, program: Program, passes: Sequence[Pass], echo: Callable[[str], None]
+    entry: Entry, args: list[Any], program: Program, passes: Sequence[Pass], echo: Callable[[str], None]
 ) -> bool:
-    if args is None:
-        raise UsageError(f"--check needs arguments for '{entry.name}': define make_args(rng) in the file")
     found = pass_at_fault(program, passes, args)
     if found is None:
         echo(f"{entry.name}: the same values behind each of {len(passes)} passes")

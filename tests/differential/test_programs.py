@@ -1,0 +1,100 @@
+"""The shared programs and all examples keep their meaning through every pass."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pypto import ir
+from pypto.passes.base import Pass
+
+from .harness import Checker
+from .run import difference, run
+
+ROOT = pathlib.Path(__file__).parents[2]
+SHARED = ROOT.parent / "shared" / "programs"
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+PROGRAMS = sorted(p for p in SHARED.glob("*.py") if p.stem != "run_all") if SHARED.is_dir() else []
+
+
+def load(path: pathlib.Path) -> Any:
+    name = f"differential_{path.parent.name}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class _Program:
+    """One entry of a program file, as IR before any pass, and arguments for it."""
+
+    def __init__(self, module: Any, entry: Any, seed: int) -> None:
+        args = module.make_args(np.random.default_rng(seed))
+        self.expected = module.expected(*[np.copy(a) if isinstance(a, np.ndarray) else a for a in args])
+        self.tolerance = {"rtol": getattr(module, "RTOL", 1e-5), "atol": getattr(module, "ATOL", 1e-5)}
+        self.args = args
+        self.program, self.entry, self.places = _source(entry, args)
+
+    def values(self) -> list[Any]:
+        """The arguments that the function takes."""
+        return [self.args[place] for place in self.places]
+
+
+def _source(entry: Any, args: list[Any]) -> tuple[ir.Program, str, list[int]]:
+    """The program of an entry before any pass, the function to call, and which arguments it takes."""
+    if isinstance(entry, ir.Program):
+        program, names = entry, None
+    else:
+        program, names = parsed_by_jit(entry, args)
+    tasks = [f for f in program.functions.values() if f.func_type in (ir.FunctionType.Orchestration, ir.FunctionType.Opaque)]
+    called = {node.op.name for f in tasks for node in _calls(f)}
+    (function,) = [f for f in tasks if f.name not in called]
+    if names is None:
+        return program, function.name, list(range(len(args)))
+    return program, function.name, [names.index(p.name_hint) for p in function.params]
+
+
+def _calls(function: ir.Function) -> list[Any]:
+    from pypto.ir.expr import GlobalVar
+    from pypto.ir.tree import walk
+
+    return [node for node in walk(function.body) if type(getattr(node, "op", None)) is GlobalVar]
+
+
+def parsed_by_jit(entry: Any, args: list[Any]) -> tuple[ir.Program, list[str]]:
+    """What the front end makes of a jitted function for these arguments: the program that the first pass gets."""
+    raise NotImplementedError
+
+
+@pytest.mark.skipif(not PROGRAMS, reason=f"no shared programs in {SHARED}")
+@pytest.mark.parametrize("path", PROGRAMS, ids=[p.stem for p in PROGRAMS])
+def test_shared_program(path: pathlib.Path) -> None:
+    check_file(path)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=[p.stem for p in EXAMPLES])
+def test_example(path: pathlib.Path) -> None:
+    check_file(path)
+
+
+def check_file(path: pathlib.Path, passes: list[Pass] | None = None) -> None:
+    """Every entry of a program file means what its NumPy reference says, before the first pass and behind each."""
+    module = load(path)
+    for entry in getattr(module, "ENTRIES", None) or [module.ENTRY]:
+        found = _Program(module, entry, 0)
+        values = found.values()
+        outcome = run(found.program, found.entry, values)
+        for index, want in found.expected.items():
+            got = outcome[found.places.index(index)]
+            np.testing.assert_allclose(got.astype(np.float64), np.asarray(want).astype(np.float64), **found.tolerance)
+        names = [p.name_hint for p in found.program[found.entry].params]
+        assert difference([*values], outcome[: len(values)], names) is not None, "the program does nothing"
+        fault = Checker(passes, orders=2).check(found.program, found.entry, [values])
+        assert fault is None, f"{fault}\n{fault.after}"
