@@ -165,34 +165,40 @@ def measure_passes(program: Any, repeats: int) -> Costs:
     """Time each pass of the default strategy, and verify behind it what a pipeline verifies."""
     from pypto import ir
     from pypto.passes import get_structural_properties
-    from pypto.verify.facts import Facts
 
     found = Costs()
     expected = get_structural_properties()
-    before = program
-    known = Facts()
-    known.establish(expected, program)
     for each in ir.PassManager().passes:
-        after = each.run(before)
-        seconds = best(lambda each=each, before=before: each.run(before), repeats)
+        before, known = program, expected
         expected = expected.difference(each.get_invalidated_properties()).union_with(each.get_produced_properties())
         expected = expected.union_with(get_structural_properties())
-        times = []
-        for _ in range(repeats):
-            facts = Facts()
-            if after is before:
-                facts = known
-            else:
-                for function in after.functions.values():
-                    if before.get_function(function.name) is function:
-                        facts._holds[function] = dict(known._holds.get(function, {}))
-            times.append(best(lambda facts=facts, after=after: facts.establish(expected, after), 1))
-            last = facts
-        known = last
+        runs = [measure_pass(each, before, known, expected) for _ in range(repeats)]
+        program = runs[-1][2]
         name = each.get_name()
-        found[name if name not in found else f"{name} (second)"] = (seconds, min(times))
-        before = after
+        name = name if name not in found else f"{name} (second)"
+        found[name] = (min(run[0] for run in runs), min(run[1] for run in runs))
     return found
+
+
+def measure_pass(each: Any, before: Any, known: Any, expected: Any) -> tuple[float, float, Any]:
+    """Seconds of one run of a pass, of the verification of its result, and the result.
+
+    Every run makes new functions, so that nothing that is remembered of them helps.
+    """
+    from pypto.verify.facts import Facts
+
+    facts = Facts()
+    facts.establish(known, before)
+    gc.collect()
+    gc.disable()
+    try:
+        begin = time.process_time()
+        after = each.run(before)
+        ran = time.process_time()
+        facts.establish(expected, after)
+        return ran - begin, time.process_time() - ran, after
+    finally:
+        gc.enable()
 
 
 def measure_text(text: str, repeats: int) -> tuple[int, float, Costs]:
@@ -205,7 +211,9 @@ def measure_text(text: str, repeats: int) -> tuple[int, float, Costs]:
 
 def family_table(name: str, sizes: list[int], repeats: int) -> tuple[list[str], list[str]]:
     """The lines of one family, and its goals that were missed."""
-    rows = {size: measure_text(FAMILIES[name](size), repeats if size < 1_000 else max(2, repeats // 2)) for size in sizes}
+    rows = {
+        size: measure_text(FAMILIES[name](size), repeats if size < 1_000 else max(2, repeats // 2)) for size in sizes
+    }
     statements = {size: row[0] for size, row in rows.items()}
     head = f"{name:<34}" + "".join(f"{f'{size:,} units':>16}" for size in sizes) + f"{'growth':>10}"
     lines = [head, "-" * len(head), f"{'statements':<34}" + "".join(f"{statements[s]:>16,}" for s in sizes)]
@@ -262,7 +270,9 @@ def programs_of(folder: Path) -> list[tuple[str, Any]]:
 
 def programs_table(folder: Path, repeats: int) -> list[str]:
     """One line for each program of a folder."""
-    head = f"{'program':<44}{'statements':>11}{'passes, us/st':>15}{'verify, us/st':>15}{'in all, ms':>12}  slowest pass"
+    head = (
+        f"{'program':<44}{'statements':>11}{'passes, us/st':>15}{'verify, us/st':>15}{'in all, ms':>12}  slowest pass"
+    )
     lines = [head, "-" * len(head)]
     for name, program in programs_of(folder):
         costs = measure_passes(program, repeats)

@@ -133,9 +133,9 @@ class CompileProfiler:
             pending.extend((child, depth + 1) for child in reversed(stage.children))
         return "\n".join(lines)
 
-    def write_report(self, directory: str | os.PathLike[str]) -> None:
+    def write_report(self, report_dir: str | os.PathLike[str]) -> None:
         """Write ``pipeline_profile.txt`` and ``pipeline_profile.json`` into a directory."""
-        folder = Path(directory)
+        folder = Path(report_dir)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "pipeline_profile.txt").write_text(self.summary() + "\n", encoding="utf-8")
         self.to_json(folder / "pipeline_profile.json")

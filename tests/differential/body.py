@@ -68,6 +68,7 @@ class Body:
         self.pinned: set[str] = set()  # tensors that may be written, but whose name stays theirs
         self.hidden: set[str] = set()  # tensors that are not read for now
         self.host_math = False  # tensor operations outside of kernels
+        self.inlines = True  # calls of inline functions may stand here: their statements go in front
         self.stores = True
         self.made = 0
 
@@ -181,12 +182,16 @@ class Body:
     def integer(self, depth: int = 2) -> str:
         """An INDEX expression of small value."""
         g = self.g
-        pick = g.weighted(((4, 0), (4, 1), (4 if depth else 0, 2), (2 if depth else 0, 3), (1 if depth else 0, 4)))
+        inner = 1 if depth else 0
+        pick = g.weighted(((8, 0), (8, 1), (8 * inner, 2), (4 * inner, 3), (2 * inner, 4), (inner * self.inlines, 5)))
         if pick == 0 or (pick == 1 and not self.ints()):
             return str(g.between(0, 7))
         if pick == 1:
             return g.pick(self.ints())
         left, right = self.integer(depth - 1), self.integer(depth - 1)
+        if pick == 5:
+            g.saw("inline function")
+            return g.pick((f"twice({left})", f"apart({left}, {right})"))
         if pick == 2:
             return f"({left} {g.pick('+-*')} {right})"
         if pick == 3:
@@ -259,6 +264,13 @@ class Body:
         if pick == 3:
             return f"not ({self.condition(depth - 1)})"
         return f"({self.condition(depth - 1)}) {g.pick(('and', 'or'))} ({self.condition(depth - 1)})"
+
+    def loop_condition(self) -> str:
+        """A condition that is evaluated before each iteration: nothing may be put in front of it."""
+        inlines, self.inlines = self.inlines, False
+        text = self.condition()
+        self.inlines = inlines
+        return text
 
     def scalar(self, kind: Ty) -> str:
         """An expression of a scalar type."""
@@ -354,6 +366,9 @@ class Body:
             return (
                 f"pl.cast(pl.cast({self.shaped(kind, depth - 1)}, target_type=pl.{inner}), target_type=pl.FP32)"
             )
+        if self.inlines and kind.dtype == "FP32" and g.chance(6):
+            g.saw("inline function", "inline function on tensors or tiles")
+            return f"blend({self.shaped(kind, depth - 1)}, {self.shaped(kind, depth - 1)})"
         entry = g.pick(g.pick(ways(kind)))
         text = self.apply(entry, depth)
         if any(len(part) > 12 and "(" in part for part in text.split("(", 1)[1:]):

@@ -35,6 +35,37 @@ INPUTS = (
     Param("ints", I32, "InOut"),
 )
 HEAD = "import pypto.language as pl\n"
+INLINES = {
+    "twice": """
+@pl.inline
+def twice(v):
+    w = (v + v) % 83
+    return w
+""",
+    "apart": """
+@pl.inline
+def apart(v, a):
+    if v > a:
+        b = v - a
+    else:
+        b = a - v
+    return b % 79
+""",
+    "ordered": """
+@pl.inline
+def ordered(a, b):
+    c = min(a, b)
+    b = max(a, b)
+    return c % 73, b % 71
+""",
+    "blend": """
+@pl.inline
+def blend(t, u):
+    v = pl.add(t, u)
+    w = pl.mul(v, 0.5)
+    return w
+""",
+}
 
 
 @dataclass(frozen=True)
@@ -125,7 +156,9 @@ def generate(g: Choices) -> Generated:
     for callee in reversed([*callees, *helpers]):  # who is called stands before who calls
         if any(f"self.{callee.name}" in text for text in methods):
             methods.insert(0, callee.text)
-    return Generated(f"{HEAD}\n\n@pl.program\nclass P:\n" + "\n\n".join(methods) + "\n", g.features)
+    text = "\n\n".join(methods)
+    inlines = "".join(f"\n{code}" for name, code in INLINES.items() if f"{name}(" in text)
+    return Generated(f"{HEAD}{inlines}\n\n@pl.program\nclass P:\n{text}\n", g.features)
 
 
 @st.composite

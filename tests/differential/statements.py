@@ -58,6 +58,7 @@ class Statements(Body):
             (10 if self.levels() else 0, self.shaped_assignment),
             (2, self.swap),
             (3, self.alias),
+            (1, self.inline_pair),
             (8 if nested else 0, self.branch),
             (3 if nested else 0, self.branch_with_results),
             (8 if deep else 0, self.counted_loop),
@@ -158,6 +159,16 @@ class Statements(Body):
         self.assign(one, second)
         self.assign(two, first)
         self.g.saw("swap in a loop" if self.loops else "swap")
+        return True
+
+    def inline_pair(self) -> bool:
+        """An inline function with two results."""
+        left, right = self.integer(1), self.integer(1)
+        one, two = self.result_names([INDEX, INDEX])
+        self.put(f"{one}, {two} = ordered({left}, {right})")
+        self.assign(one, Value(INDEX))
+        self.assign(two, Value(INDEX))
+        self.g.saw("inline function", "inline function with two results")
         return True
 
     # --- stores of kernels --------------------------------------------------------------------------------------------
@@ -398,7 +409,7 @@ class Statements(Body):
         counter = self.fresh("n")
         self.put(f"{counter} = 0")
         self.assign(counter, Value(INDEX))
-        more = f" and ({self.condition()})" if g.chance(40) else ""
+        more = f" and ({self.loop_condition()})" if g.chance(40) else ""
         with self.keeping(counter):
             self.open_loop(True)
             with self.block(f"while {counter} < {most}{more}:"), self.repeated(most):
@@ -458,7 +469,7 @@ class Statements(Body):
         head = f"for ({', '.join(names)},) in pl.while_(init_values=({', '.join(['0', *inits[1:]])},)):"
         with self.block(head), self.repeated(most):
             self.enter(names, values)
-            more = f" and ({self.condition()})" if g.chance(40) else ""
+            more = f" and ({self.loop_condition()})" if g.chance(40) else ""
             self.put(f"pl.cond({names[0]} < {most}{more})")
             with self.keeping(*results, *names):
                 self.statements(0, 3)

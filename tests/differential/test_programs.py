@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import pathlib
 import sys
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 from pypto import ir
+from pypto.ir.expr import GlobalVar
+from pypto.ir.tree import walk
 from pypto.passes.base import Pass
 
 from .harness import Checker
@@ -49,28 +52,13 @@ class _Program:
 
 def _source(entry: Any, args: list[Any]) -> tuple[ir.Program, str, list[int]]:
     """The program of an entry before any pass, the function to call, and which arguments it takes."""
-    if isinstance(entry, ir.Program):
-        program, names = entry, None
-    else:
-        program, names = parsed_by_jit(entry, args)
-    tasks = [f for f in program.functions.values() if f.func_type in (ir.FunctionType.Orchestration, ir.FunctionType.Opaque)]
-    called = {node.op.name for f in tasks for node in _calls(f)}
-    (function,) = [f for f in tasks if f.name not in called]
-    if names is None:
-        return program, function.name, list(range(len(args)))
-    return program, function.name, [names.index(p.name_hint) for p in function.params]
-
-
-def _calls(function: ir.Function) -> list[Any]:
-    from pypto.ir.expr import GlobalVar
-    from pypto.ir.tree import walk
-
-    return [node for node in walk(function.body) if type(getattr(node, "op", None)) is GlobalVar]
-
-
-def parsed_by_jit(entry: Any, args: list[Any]) -> tuple[ir.Program, list[str]]:
-    """What the front end makes of a jitted function for these arguments: the program that the first pass gets."""
-    raise NotImplementedError
+    if not isinstance(entry, ir.Program):
+        program = entry.specialize(*args)
+        names = list(inspect.signature(entry).parameters)  # numbers are baked into the program
+        return program, entry.__name__, [names.index(p.name_hint) for p in program[entry.__name__].params]
+    called = {n.op.name for f in entry.functions.values() for n in walk(f.body) if type(getattr(n, "op", None)) is GlobalVar}
+    (function,) = [f for f in entry.functions.values() if f.name not in called]
+    return entry, function.name, list(range(len(args)))
 
 
 @pytest.mark.skipif(not PROGRAMS, reason=f"no shared programs in {SHARED}")

@@ -54,7 +54,9 @@ def test_only_passes_are_added():
 def test_a_use_outside_its_scope_is_caught_at_the_pass_that_makes_it(properties):
     careless = passes.create_program_pass(leaking_use, "Careless", properties)
     made = pipeline(passes.convert_to_ssa(), identity("Before"), careless, identity("After"))
-    with pytest.raises(VerificationError, match="Verification failed after 'Careless' for properties {SSAForm") as caught:
+    with pytest.raises(
+        VerificationError, match="Verification failed after 'Careless' for properties {SSAForm"
+    ) as caught:
         made.run(Counting)
     assert caught.value.pass_name == "Careless"
     assert IRProperty.SSAForm in caught.value.properties
@@ -229,7 +231,10 @@ def test_roundtrip_says_when_the_text_does_not_parse(monkeypatch):
     import pypto.ir.printer as printer
 
     monkeypatch.setattr(printer, "python_print", lambda *_a, **_k: "@pl.program\nclass P:\n    def ???")
-    with PassContext([ir.make_roundtrip_instrument()]), pytest.raises(RuntimeError, match="Parse failed after pass 'N'"):
+    with (
+        PassContext([ir.make_roundtrip_instrument()]),
+        pytest.raises(RuntimeError, match="Parse failed after pass 'N'"),
+    ):
         pipeline(identity("N")).run(Counting)
 
 
@@ -255,7 +260,9 @@ def test_verification_instrument(mode):
     breaks = passes.create_program_pass(leaking_use, "Breaks", PassProperties(produced=SSA))
     with PassContext([instrument], VerificationLevel.NONE):
         if mode in (passes.VerificationMode.BEFORE, passes.VerificationMode.BEFORE_AND_AFTER):
-            with pytest.raises(pypto.Error, match="Pre-verification failed before pass 'Mends':\nIR Verification Report"):
+            with pytest.raises(
+                pypto.Error, match="Pre-verification failed before pass 'Mends':\nIR Verification Report"
+            ):
                 broken_before(Counting)
         else:
             broken_before(Counting)

@@ -156,7 +156,9 @@ def test_lower_stops_behind_a_pass(cli):
 
 
 def test_lower_dumps(cli, tmp_path):
-    result = cli("lower", ADD, "--entry", "Copy", "--dump", str(tmp_path / "dump"), "--limit", "2", "--level", "roundtrip")
+    result = cli(
+        "lower", ADD, "--entry", "Copy", "--dump", str(tmp_path / "dump"), "--limit", "2", "--level", "roundtrip"
+    )
     assert result.exit_code == 0 and "2 passes dumped" in result.stdout
     names = sorted(p.name for p in (tmp_path / "dump" / "Copy").iterdir())
     assert names == ["00_frontend.py", "01_after_InlineFunctions.py", "02_after_UnrollLoops.py"]

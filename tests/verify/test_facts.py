@@ -27,9 +27,7 @@ class Two:
 
 def with_other(program: ir.Program, name: str, **changes) -> ir.Program:
     """The program with one function made anew."""
-    return program.with_functions(
-        [f.replace(**changes) if f.name == name else f for f in program.functions.values()]
-    )
+    return program.with_functions([f.replace(**changes) if f.name == name else f for f in program.functions.values()])
 
 
 @pytest.fixture

@@ -16,7 +16,9 @@ def two_definitions() -> ir.Program:
     """A function that assigns one variable twice: not in SSA form."""
     x = ir.Var("x", ir.ScalarType(ir.INDEX))
     span = ir.Span("kernel.py", 3, 5)
-    body = ir.SeqStmts([ir.AssignStmt(x, ir.ConstInt(1, ir.INDEX), span), ir.AssignStmt(x, ir.ConstInt(2, ir.INDEX), HERE)])
+    body = ir.SeqStmts(
+        [ir.AssignStmt(x, ir.ConstInt(1, ir.INDEX), span), ir.AssignStmt(x, ir.ConstInt(2, ir.INDEX), HERE)]
+    )
     return ir.Program([ir.Function("f", [], [], body)], "P")
 
 

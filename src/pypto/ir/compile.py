@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from ..compile_profiling import CompileProfiler, get_active_profiler, profiling_asked_for
-
 from ..target.model import BackendType
 from ..target.platforms import backend_of, platform_of
 from .callable_module import make_callable

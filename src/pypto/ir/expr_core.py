@@ -128,10 +128,15 @@ def set_keyword_schema_source(source: KeywordSchema) -> None:
 _next_id = itertools.count(1).__next__
 
 
+def _number_copy(_old: Any, new: Any) -> None:
+    _set_unique_id(new, _next_id())
+
+
 class Var(Expr):
     """A variable. Identity is the object; ``name_hint`` is only a hint, ``unique_id`` orders deterministically."""
 
     __slots__ = ("unique_id",)
+    _finish_copy = staticmethod(_number_copy)
     name_hint: str = ignored()
     unique_id: int
 
@@ -145,10 +150,9 @@ class Var(Expr):
         _set_span(self, span)
         _set_unique_id(self, _next_id())
 
-    def replace(self, **changes: Any) -> Any:
-        new = super().replace(**changes)
-        _set_unique_id(new, _next_id())
-        return new
+    if TYPE_CHECKING:
+
+        def replace(self, **changes: Any) -> Any: ...
 
 
 class IterArg(Var):

@@ -10,8 +10,9 @@ import builtins
 import enum
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
+from .generated import make_function
 from .span import UNKNOWN_SPAN, Span
 
 
@@ -176,6 +177,8 @@ class NodeMeta(type):
         cls.node_fields = table
         if "__init__" not in namespace and fields and not abstract:
             cls.__init__ = _generated_init(cls, namespace.get("_init_order"))  # type: ignore[misc]
+        if not abstract:
+            cls.replace = _generated_replace(cls)  # type: ignore[attr-defined]
         return cls
 
 
@@ -242,12 +245,37 @@ def _generated_init(cls: NodeMeta, order: tuple[str, ...] | None) -> Callable[..
     return env["__init__"]  # type: ignore[no-any-return]
 
 
+_KEPT: Any = object()  # stands for the value that a field has already
+
+
+def _generated_replace(cls: Any) -> Callable[..., Any]:
+    """:meth:`IRNode.replace` of a class: passes copy nodes all the time, so the fields are written out."""
+    names = [info.name for info in cls.node_fields]
+    # The class of the node, not ``cls``: a class without fields of its own shares the code of its base.
+    lines = ["new = alloc(self.__class__)"]
+    lines += [f"set_{name}(new, self.{name} if {name} is KEPT else {name})" for name in names]
+    lines += ["if unknown: no_field(self, unknown)"]
+    env: dict[str, Any] = {"KEPT": _KEPT, "alloc": object.__new__, "no_field": _no_field}
+    env.update((f"set_{info.name}", info.setter) for info in cls.node_fields)
+    if cls._finish_copy is not None:
+        env["finish"] = cls._finish_copy
+        lines += ["finish(self, new)"]
+    parameters = ", ".join(f"{name}=KEPT" for name in names)
+    return make_function("replace", f"self, *, {parameters}, **unknown", [*lines, "return new"], env)  # type: ignore[no-any-return]
+
+
+def _no_field(node: Any, unknown: dict[str, Any]) -> NoReturn:
+    raise TypeError(f"{type(node).__name__} has no field {min(unknown)!r}")
+
+
 class IRNode(metaclass=NodeMeta, abstract=True):
     """Base of all IR nodes: immutable, compared and hashed by identity."""
 
     __slots__ = ("__weakref__",)
 
     node_fields: tuple[FieldInfo, ...]
+    # What ``replace`` has to do besides copying fields, for classes with state outside of the table.
+    _finish_copy: ClassVar[Callable[[Any, Any], None] | None] = None
     span: Span = ignored()
 
     if TYPE_CHECKING:
@@ -269,13 +297,7 @@ class IRNode(metaclass=NodeMeta, abstract=True):
 
         Values must already have the stored form (``FrozenList``, ``FrozenDict``); constructors are not run.
         """
-        new = object.__new__(type(self))
-        for info in self.node_fields:
-            name = info.name
-            info.setter(new, changes.pop(name) if name in changes else getattr(self, name))
-        if changes:
-            raise TypeError(f"{type(self).__name__} has no field {sorted(changes)[0]!r}")
-        return new
+        raise AssertionError("each concrete class has generated code for this")
 
     def as_python(self, prefix: str = "pl", concise: bool = False, format: bool = True) -> str:
         """The node as DSL text; see :func:`pypto.ir.python_print`."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..diag.errors import InternalError
 from .attrs import normalize_attrs
@@ -24,26 +24,27 @@ from .node import (
 from .span import UNKNOWN_SPAN, Span
 
 
+def _copy_comments(old: Any, new: Any) -> None:
+    comments = getattr(old, "_comments", None)
+    if comments:
+        object.__setattr__(new, "_comments", comments)
+
+
 class Stmt(IRNode, abstract=True):
     """Base of statements. ``leading_comments`` are texts without ``#``, ignored by equality."""
 
     __slots__ = ("_comments",)
-    _comments: tuple[str, ...]
+    _comments: tuple[str, ...]  # unset where there are none
+    _finish_copy = staticmethod(_copy_comments)
 
     @property
     def leading_comments(self) -> list[str]:
         """The comment lines above the statement."""
-        try:
-            return list(self._comments)
-        except AttributeError:
-            return []
+        return list(getattr(self, "_comments", ()))
 
-    def replace(self, **changes: Any) -> Any:
-        new = super().replace(**changes)
-        comments = self.leading_comments
-        if comments:
-            object.__setattr__(new, "_comments", tuple(comments))
-        return new
+    if TYPE_CHECKING:
+
+        def replace(self, **changes: Any) -> Any: ...
 
 
 def attach_leading_comments(stmt: Stmt, comments: Sequence[str]) -> Stmt:
@@ -88,7 +89,7 @@ class YieldStmt(Stmt):
     value: FrozenList[Expr] = use(Kind.LIST)
 
     def __init__(self, value: Any = None, span: Any = UNKNOWN_SPAN) -> None:
-        _init_values(self, value, span)
+        _init_values(self, value, span, _set_yielded)
 
 
 class ReturnStmt(Stmt):
@@ -98,14 +99,19 @@ class ReturnStmt(Stmt):
     value: FrozenList[Expr] = use(Kind.LIST)
 
     def __init__(self, value: Any = None, span: Any = UNKNOWN_SPAN) -> None:
-        _init_values(self, value, span)
+        _init_values(self, value, span, _set_returned)
 
 
-def _init_values(self: Any, value: Any, span: Any) -> None:
-    if isinstance(value, Span):
-        value, span = None, value
-    owner = type(self)
-    owner.__dict__["value"].__set__(self, checked_list(value, Expr, owner.__name__, "value"))
+_set_yielded = YieldStmt.__dict__["value"].__set__
+_set_returned = ReturnStmt.__dict__["value"].__set__
+
+
+def _init_values(self: Any, value: Any, span: Any, set_value: Callable[[Any, Any], None]) -> None:
+    if type(value) is not FrozenList:
+        if isinstance(value, Span):
+            value, span = None, value
+        value = checked_list(value, Expr, type(self).__name__, "value")
+    set_value(self, value)
     _set_span(self, span)
 
 

@@ -24,9 +24,7 @@ class FirstFailure(msgspec.Struct, frozen=True):
     error: Exception | None = None
 
 
-def first_failure(
-    program: Program, passes: Sequence[Pass], check: Callable[[Program], object]
-) -> FirstFailure | None:
+def first_failure(program: Program, passes: Sequence[Pass], check: Callable[[Program], object]) -> FirstFailure | None:
     """Run passes until ``check(program)`` is false or raises behind one, or the pass raises; None if none does.
 
     A check that fails on the input itself is a ``ValueError``: no pass is at fault.

@@ -132,9 +132,7 @@ class IncorePolicy(Policy):
         if function.func_type is not FunctionType.Opaque:
             return function
         function = fold_declared_extents(function, callees)
-        return function.replace(
-            func_type=FunctionType.Orchestration, level=Level.CHIP, role=Role.Orchestrator
-        )
+        return function.replace(func_type=FunctionType.Orchestration, level=Level.CHIP, role=Role.Orchestrator)
 
 
 def _split_regions(scope: InCoreScopeStmt) -> list[SplitAivScopeStmt]:

@@ -73,6 +73,10 @@ def entry_function(program: Program, name: str | None = None) -> Function:
             )
         return found
     candidates = orchestrations(program)
+    if len(candidates) > 1:
+        # Of orchestrations that call each other the one that none calls; of independent ones the first.
+        called = _called(program)
+        candidates = [f for f in candidates if f.name not in called] or candidates
     if not candidates:
         candidates = [f for f in program.functions.values() if f.func_type is not FunctionType.Inline]
     if len(candidates) > 1 and candidates[0].func_type is not FunctionType.Orchestration:

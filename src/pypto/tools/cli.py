@@ -167,7 +167,9 @@ def lower(
     entry: EntryName = None,
     strategy: Annotated[str, typer.Option(help="Default or DebugTileOptimization.")] = "Default",
     limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Run the first N passes only.")] = None,
-    dump: Annotated[str | None, typer.Option(metavar="DIR", help="Write the program before and after each pass.")] = None,
+    dump: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Write the program before and after each pass.")
+    ] = None,
     level: Annotated[str, typer.Option(help="Verification behind each pass: none, basic or roundtrip.")] = "basic",
     timing: Annotated[bool, typer.Option("--time", help="Print the time of each pass, not the program.")] = False,
     compare: Annotated[

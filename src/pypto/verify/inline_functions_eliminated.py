@@ -8,7 +8,6 @@ from .call_sites import call_sites
 from .properties import IRProperty
 from .registry import Findings, verifies
 
-
 # InlineFunctions leaves a call that it can't expand, and removes the function.
 _INLINE = "an Inline function is called as a statement, or as the whole value of an assignment or of a return"
 

@@ -122,8 +122,6 @@ def property_set(*properties: IRProperty) -> IRPropertySet:
     return found
 
 
-
-
 _P = IRProperty
 
 # Checked by a pipeline where a pass says that it produces them.

@@ -52,9 +52,9 @@ def _look(kind: Type, what: str, span: Any, found: Findings, require_materialize
         for part in kind.types:
             _look(part, what, span, found, require_materialized)
         return
-    view = kind.tensor_view if isinstance(kind, TensorType) else None
-    if view is None:
+    if not isinstance(kind, TensorType) or kind.tensor_view is None:
         return
+    view = kind.tensor_view
     if not view.stride and not require_materialized:
         return
     good, reason = check_canonical_view(kind.shape, view.stride, view.layout)
