@@ -67,7 +67,9 @@ def test_a_name_that_may_stand_for_two_tensors_is_unknown():
 
 
 def test_a_name_that_some_paths_do_not_assign_may_stay_what_it_was():
-    program, f = function("for i in pl.range(n):\n    a = x\nb = y\nif n > 0:\n    c = pl.yield_(x)\nelse:\n    c = pl.yield_(x)")
+    program, f = function(
+        "for i in pl.range(n):\n    a = x\nb = y\nif n > 0:\n    c = pl.yield_(x)\nelse:\n    c = pl.yield_(x)"
+    )
     found = tensor_effects(f.body, {})
     assert [v.name_hint for v in found.conditional] == ["a"]
     # A parameter has a value before the body: it may be one tensor or the other.
@@ -78,6 +80,13 @@ def test_a_name_that_some_paths_do_not_assign_may_stay_what_it_was():
 def test_a_loop_that_exchanges_tensors_is_unknown():
     _, _, _, known = effects("for i, (a, b) in pl.range(3, init_values=(x, y)):\n    c, d = pl.yield_(b, a)")
     assert not known
+
+
+def test_a_name_that_reaches_the_head_of_a_loop_only_after_some_rounds():
+    _, _, leaks, _ = effects(
+        "for i, (a, b, c, d) in pl.range(9, init_values=(x, x, x, y)):\n    e, f, g, h = pl.yield_(b, c, d, x)"
+    )
+    assert leaks == dict.fromkeys("abcdefgh")
 
 
 def test_loops_reach_their_own_head():

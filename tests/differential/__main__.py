@@ -15,6 +15,7 @@ from .explore import Failing, shrink
 from .features import statistics
 from .harness import Counts
 
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--programs", type=int, default=300)

@@ -35,7 +35,8 @@ class Loop:
     outer: Live
     entry: Live
     rebindable: set[str]
-    escapes: bool
+    escapes: bool  # may be left by break and continue
+    breaks: bool = True  # by break too
     exits: list[Live] = field(default_factory=list)
     nexts: list[Live] = field(default_factory=list)
     reads: set[Root] = field(default_factory=set)
@@ -363,9 +364,7 @@ class Body:
             g.saw("cast")
             if inner == "INT32":
                 return f"pl.cast({self.shaped(replace(kind, dtype='INT32'), depth - 1)}, target_type=pl.FP32)"
-            return (
-                f"pl.cast(pl.cast({self.shaped(kind, depth - 1)}, target_type=pl.{inner}), target_type=pl.FP32)"
-            )
+            return f"pl.cast(pl.cast({self.shaped(kind, depth - 1)}, target_type=pl.{inner}), target_type=pl.FP32)"
         if self.inlines and kind.dtype == "FP32" and g.chance(6):
             g.saw("inline function", "inline function on tensors or tiles")
             return f"blend({self.shaped(kind, depth - 1)}, {self.shaped(kind, depth - 1)})"

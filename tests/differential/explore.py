@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
@@ -98,10 +99,8 @@ def shrink(checker: Checker, failing: Failing, count: int, seconds: float = 40.0
             best = Failing(fault, text, failing.seed)
         raise _Found(str(fault))
 
-    try:
+    with suppress(_Found, _Enough):
         _run(failing.seed, count, [Phase.generate, Phase.shrink], visit)
-    except (_Found, _Enough):
-        pass
     if best.fault.kind not in ("refused", "parse"):
         text, fault = reduce(checker, best.text, best.fault, seconds)
         best = Failing(fault, text, failing.seed)

@@ -99,6 +99,7 @@ def launching_helper(g: Choices, number: int, callees: list[Callee], scopes: boo
     params = (Param("v", F32), Param("k", INDEX, limit=4), Param("p", F32, "InOut"))
     body = Host(g, callees, Budget(4))
     body.scopes = scopes
+    body.manual = False  # tasks of the caller may use the same tensors
     enter_params(body, params)
     body.pinned.add("p")
     body.protected.add("v")
@@ -131,6 +132,8 @@ def generate(g: Choices) -> Generated:
     auto_scope = not g.chance(15)
     main = Host(g, [*callees, *helpers], Budget(g.between(3, 22)), auto_scope)
     main.scopes = style in ("scopes", "both")
+    opaque = style != "kernels" and g.chance(40)
+    main.levelled = opaque
     main.host_math = style == "math"
     enter_params(main, INPUTS)
     main.protected |= {"x", "flags"}
@@ -142,11 +145,15 @@ def generate(g: Choices) -> Generated:
         returned = (F32,)
         g.saw("tensor math on the host")
     else:
-        names = [n for kind in (F32, TALL, I32) for n in main.env.of(kind) if any(not r.fixed for r in main.env.live[n].roots)]
+        names = [
+            n
+            for kind in (F32, TALL, I32)
+            for n in main.env.of(kind)
+            if any(not r.fixed for r in main.env.live[n].roots)
+        ]
         chosen = [n for n in names[-6:] if g.chance(50)][:3]
         returned = tuple(main.env.live[n].type for n in chosen)
         main.put(f"return {', '.join(chosen)}" if chosen else "return")
-    opaque = style != "kernels" and g.chance(40)
     kind = "Opaque" if opaque else "Orchestration"
     head = signature("main", used(main.lines, INPUTS), returned, kind)
     if not auto_scope:

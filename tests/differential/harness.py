@@ -25,6 +25,11 @@ SOURCE = "the source program"
 TOLERANCES: dict[str, float] = {}
 
 
+# Behind these a variable may be defined in several places that the parser tells apart, for instance the index of a loop
+# in each copy of an unrolled body; ConvertToSSA ends that.
+NOT_PRINTED_ALIKE = ("UnrollLoops", "CtrlFlowTransform")
+
+
 def pipeline() -> list[Pass]:
     """The passes of the default strategy, in order."""
     from pypto.passes.pipeline import DEFAULT
@@ -136,11 +141,13 @@ class Checker:
                 found = self._compare(program, entry, inputs, expected, names, name, ordered)
                 if found is None:
                     found = self._stable(each, program)
-                if found is None and self.round_trip:
+                if found is None and self.round_trip and name not in NOT_PRINTED_ALIKE:
                     found = self._round_trip(program, name)
         return found
 
-    def _run(self, program: ir.Program, entry: str, args: Arguments, schedule: str = "submit", seed: int = 0) -> Outcome:
+    def _run(
+        self, program: ir.Program, entry: str, args: Arguments, schedule: str = "submit", seed: int = 0
+    ) -> Outcome:
         self.counts.runs += 1
         return run(program, entry, args, schedule, seed)
 
@@ -187,7 +194,9 @@ class Checker:
             return Fault(each.get_name(), "unstable", f"on its own result: {_shown(error)}", _printed(program))
         if again is program:
             return None
-        return Fault(each.get_name(), "unstable", "changes its own result", f"{_printed(program)}\n# then\n{_printed(again)}")
+        return Fault(
+            each.get_name(), "unstable", "changes its own result", f"{_printed(program)}\n# then\n{_printed(again)}"
+        )
 
     def _round_trip(self, program: ir.Program, where: str) -> Fault | None:
         try:

@@ -24,9 +24,10 @@ class Host(Statements):
         self.callees = callees
         self.auto_scope = auto_scope
         self.scopes = True  # kernel scopes may stand here
+        self.levelled = False  # scopes of other levels too
+        self.manual = True  # manual scopes too: what is around them is known
         self.chain: str | None = None
         self.usable: Callable[[str], bool] = lambda _name: True
-        self.hints = 0
 
     def table(self) -> list[tuple[int, Callable[[], bool]]]:
         table = super().table()
@@ -43,9 +44,10 @@ class Host(Statements):
             (5 if any(c.inline for c in self.callees) and self.chain is None else 0, self.helper_call),
             (4, self.create),
             (2, self.view),
-            (3 if self.chain is None and deep else 0, self.manual_scope),
+            (3 if self.manual and self.chain is None and deep else 0, self.manual_scope),
             (4 if self.chain is None and deep and not self.auto_scope else 0, self.runtime_scope),
             (3, self.fan_out),
+            (2 if self.levelled and self.chain is None and deep else 0, self.hierarchy_scope),
             (2 if self.chain is None else 0, self.seed_task),
         ]
         return table
@@ -69,7 +71,11 @@ class Host(Statements):
             return False
         source = self.g.pick(names)
         row = self.g.pick((0, 4, ROWS))
-        text = f"pl.slice({source}, {list(F32.shape)}, [{row}, 0])" if self.g.chance(60) else f"{source}[{row}:{row + ROWS}, :]"
+        text = (
+            f"pl.slice({source}, {list(F32.shape)}, [{row}, 0])"
+            if self.g.chance(60)
+            else f"{source}[{row}:{row + ROWS}, :]"
+        )
         value = Value(F32, self.env.live[source].roots)
         name = self.target(F32, (source,))
         self.put(f"{name} = {text}")
@@ -97,7 +103,8 @@ class Host(Statements):
             return False
         written = frozenset().union(*(env.live[n].roots for n in outputs.values() if n)) if outputs else frozenset()
         args = []
-        nested = ["no launch"] if callee.blocks else []  # an spmd scope holds one launch
+        nested = ["no launch"] if callee.blocks else []  # an spmd scope holds one launch and no inline function
+        inlines, self.inlines = self.inlines, self.inlines and not callee.blocks
         for i, param in enumerate(callee.params):
             if i in outputs:
                 name = outputs[i]
@@ -109,19 +116,14 @@ class Host(Statements):
             else:
                 text = self.argument(param, written, nested)
                 if text is None:
+                    self.inlines = inlines
                     return False
                 args.append(text)
+        self.inlines = inlines
         results = self.take_results(callee, outputs)
         call = f"self.{callee.name}({', '.join(args)})"
         if callee.blocks and (not submit or g.chance(50)) and self.chain is None:
-            task = self.target(TASK) if g.chance(30) else None
-            deps = self.deps() if task else []
-            shown = f", deps=[{', '.join(deps)}]" if deps else ""
-            with self.block(f"with pl.spmd({callee.blocks}{shown}){f' as {task}' if task else ''}:"):
-                self.put(f"{', '.join(results)} = {call}")
-            if task:
-                self.assign(task, Value(TASK))
-            g.saw("spmd launch")
+            self.put_spmd(callee.blocks, f"{', '.join(results)} = {call}")
         elif submit:
             self.put_submit(callee, args, results)
         else:
@@ -130,6 +132,22 @@ class Host(Statements):
         if self.loops:
             g.saw("launch in a loop")
         return True
+
+    def put_spmd(self, blocks: int, launch: str) -> None:
+        """One launch over several blocks, alone or as a cluster."""
+        if self.g.chance(20):
+            with self.block("with pl.cluster():"), self.block(f"with pl.spmd({blocks}):"):
+                self.put(launch)
+            self.g.saw("cluster")
+            return
+        task = self.target(TASK) if self.g.chance(30) else None
+        deps = self.deps() if task else []
+        shown = f", deps=[{', '.join(deps)}]" if deps else ""
+        with self.block(f"with pl.spmd({blocks}{shown}){f' as {task}' if task else ''}:"):
+            self.put(launch)
+        if task:
+            self.assign(task, Value(TASK))
+        self.g.saw("spmd launch")
 
     def put_submit(self, callee: Callee, args: list[str], results: list[str]) -> None:
         g = self.g
@@ -187,20 +205,25 @@ class Host(Statements):
             return self.below(param.limit) if param.limit is not None else self.integer(1)
         if param.type == FLOAT:
             return self.real()
-        names = [
-            n
-            for n in self.operands(param.type)
-            if self.usable(n) and written.isdisjoint(env.live[n].roots)
-        ]
+        names = [n for n in self.operands(param.type) if self.usable(n) and written.isdisjoint(env.live[n].roots)]
         if param.type == F32 and self.chain is None and not nested and g.chance(12):
-            inner = [c for c in self.callees if not c.inline and not c.blocks and len(c.results) == 1 and c.whole
-                     and c.params[c.results[0]].type == F32 and c.params[c.results[0]].direction == "Out"]
+            inner = [
+                c
+                for c in self.callees
+                if not c.inline
+                and not c.blocks
+                and len(c.results) == 1
+                and c.whole
+                and c.params[c.results[0]].type == F32
+                and c.params[c.results[0]].direction == "Out"
+            ]
             if inner:
                 callee = g.pick(inner)
                 nested.append(callee.name)
                 args = [
                     f"pl.create_tensor({list(p.type.shape)}, dtype=pl.{p.type.dtype})"
-                    if p.direction == "Out" else self.argument(p, written, nested)
+                    if p.direction == "Out"
+                    else self.argument(p, written, nested)
                     for p in callee.params
                 ]
                 if None not in args:
@@ -248,7 +271,6 @@ class Host(Statements):
         g = self.g
         parts = [form]
         if g.chance(30):
-            self.hints += 1
             parts.append(f'name_hint="{g.pick(("work", "step", "fill"))}"')
         deps = self.deps() if g.chance(40) else []
         task = None
@@ -371,16 +393,14 @@ class Host(Statements):
     def fan_out(self) -> bool:
         """Tasks of one phase in an array; what follows may wait for all of them."""
         g, env = self.g, self.env
-        bands = [c for c in self.callees if any(p.name == "row" for p in c.params)]
+        bands = [
+            c for c in self.callees if any(p.name == "row" for p in c.params) and (c.disjoint or self.chain is None)
+        ]
         if not bands or not self.affordable(2):
             return False
         callee = g.pick(bands)
         out = next(p for p in callee.params if p.direction != "In")
-        names = [
-            n
-            for n in env.of(TALL, full=out.direction == "InOut")
-            if self.can_write(n) and self.usable(n)
-        ]
+        names = [n for n in env.of(TALL, full=out.direction == "InOut") if self.can_write(n) and self.usable(n)]
         if not names:
             return False
         name = g.pick(names)
@@ -425,6 +445,17 @@ class Host(Statements):
         self.g.saw("runtime scope AUTO")
         return True
 
+    def hierarchy_scope(self) -> bool:
+        """Host code that becomes a function of another level."""
+        base, self.scope_base = self.scope_base, len(self.loops)
+        levelled, manual, self.levelled, self.manual = self.levelled, self.manual, False, False
+        with self.block("with pl.at(level=pl.Level.CHIP):"):
+            self.statements(1, 3)
+        self.levelled, self.manual = levelled, manual
+        self.scope_base = base
+        self.g.saw("hierarchy scope")
+        return True
+
     def manual_scope(self) -> bool:
         """``with pl.manual_scope()``: only explicit dependencies order tasks, so each waits for the one before. It works
         on tensors that no task in front of it uses, and that no other iteration of a loop around it does."""
@@ -465,7 +496,9 @@ class Host(Statements):
         outputs = self.outputs(callee)
         if outputs is None:
             return False
-        written = frozenset().union(*(self.env.live[n].roots for n in outputs.values() if n)) if outputs else frozenset()
+        written = (
+            frozenset().union(*(self.env.live[n].roots for n in outputs.values() if n)) if outputs else frozenset()
+        )
         args = []
         for i, param in enumerate(callee.params):
             text = outputs[i] if i in outputs else self.argument(param, written, ["no launch"])

@@ -28,7 +28,7 @@ class Param:
 class Callee:
     """A function that host code calls. ``results``: indices of the parameters that it returns; ``scalars``: how many
     numbers it returns instead. ``whole``: parameters that it writes in every element. ``blocks``: how many blocks a
-    launch must have, 0 for a plain one."""
+    launch must have, 0 for a plain one. ``disjoint``: launches for different rows touch nothing in common."""
 
     name: str
     params: tuple[Param, ...]
@@ -38,6 +38,7 @@ class Callee:
     blocks: int = 0
     inline: bool = False
     scalars: int = 0
+    disjoint: bool = False
 
 
 def signature(name: str, params: tuple[Param, ...], results: tuple[Ty, ...], kind: str) -> list[str]:
@@ -91,6 +92,9 @@ def kernel(g: Choices, number: int, statements: int) -> Callee:
         body.protected |= {"block", "o"}  # blocks write nothing but their own rows
         g.saw("kernel that reads its block index")
     body.protected.add("row")  # stays in range
+    disjoint = shape == "band" and outs[-1].direction == "Out"
+    if disjoint:
+        body.protected.add("o")
     body.statements(0, 4)
     body.protected.clear()
     for param in outs:
@@ -105,4 +109,5 @@ def kernel(g: Choices, number: int, statements: int) -> Callee:
     body.put(f"return {', '.join(params[i].name for i in results)}")
     whole = frozenset(i for i in written if shape not in ("band",))
     head = signature(name, params, tuple(params[i].type for i in results), "InCore")
-    return Callee(name, params, results, whole, "\n".join([*head, *body.lines]), 2 if shape == "blocks" else 0)
+    text = "\n".join([*head, *body.lines])
+    return Callee(name, params, results, whole, text, 2 if shape == "blocks" else 0, disjoint=disjoint)

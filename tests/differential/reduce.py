@@ -77,6 +77,9 @@ def _replacing(block: list[ast.stmt], first: int, last: int, new: list[ast.stmt]
 
 
 def _without_statements(tree: ast.Module) -> Iterator[Change]:
+    for at, stmt in enumerate(tree.body):
+        if isinstance(stmt, ast.FunctionDef):
+            yield _replacing(tree.body, at, at + 1, [])
     for block in _lists(tree):
         size = len(block)
         while size:
@@ -135,6 +138,10 @@ def _operands(value: ast.expr) -> list[ast.expr]:
         return [value.operand]
     if isinstance(value, ast.BoolOp):
         return list(value.values)
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr not in ("load", "full"):
+    if (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr not in ("load", "full")
+    ):
         return [arg for arg in value.args if not isinstance(arg, (ast.List, ast.Constant))]
     return []

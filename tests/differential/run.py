@@ -41,9 +41,7 @@ def arguments(function: ir.Function, seed: int) -> Arguments:
     return found
 
 
-def run(
-    program: ir.Program, entry: str, args: Sequence[Any], schedule: str = "submit", seed: int = 0
-) -> Outcome:
+def run(program: ir.Program, entry: str, args: Sequence[Any], schedule: str = "submit", seed: int = 0) -> Outcome:
     """Run a function of a program on copies of the arguments."""
     function = program[entry]
     values = []

@@ -204,7 +204,9 @@ class Statements(Body):
         else:
             forms = [f"{name} = pl.assemble({name}, {text}, [{row}, 0])"]
             if row.isdigit():
-                forms.append(f"{name}[{row}:{int(row) + ROWS}, :] = {text}" if value.type == TALL else f"{name}[:] = {text}")
+                forms.append(
+                    f"{name}[{row}:{int(row) + ROWS}, :] = {text}" if value.type == TALL else f"{name}[:] = {text}"
+                )
         pick = g.below(len(forms))
         self.put(forms[pick])
         g.saw(("store", "store without a result", "assemble", "subscript write")[(level == "tensor") * 2 + pick])
@@ -389,6 +391,7 @@ class Statements(Body):
             return False
         index = self.index_name()
         loop = self.open_loop(header.kind in ("range", "pipeline"), header.kind == "parallel")
+        loop.breaks = header.kind == "range"
         with self.block(f"for {index} in pl.{header.kind}({header.text}):"):
             self.assign(index, Value(INDEX, limit=header.limit))
             assigned = header.kind == "range" and g.chance(10)  # the body may assign the index
@@ -435,7 +438,10 @@ class Statements(Body):
         index = self.index_name()
         results = self.result_names(kinds) if yields else [f"{n}_out" for n in names]
         loop = self.open_loop(header.kind in ("range", "pipeline") and g.chance(60), header.kind == "parallel")
-        head = f"for {index}, ({', '.join(names)},) in pl.{header.kind}({header.text}, init_values=({', '.join(inits)},)):"
+        loop.breaks = header.kind == "range"
+        head = (
+            f"for {index}, ({', '.join(names)},) in pl.{header.kind}({header.text}, init_values=({', '.join(inits)},)):"
+        )
         with self.block(head), self.repeated(header.most):
             self.enter(names, values)
             self.assign(index, Value(INDEX, limit=header.limit))
@@ -533,7 +539,7 @@ class Statements(Body):
         """``break`` or ``continue`` under a condition."""
         g, env = self.g, self.env
         loop = self.loops[-1]
-        word = g.pick(("continue", "break"))
+        word = g.pick(("continue", "break") if loop.breaks else ("continue",))
         before = dict(env.live)
         head = f"if {self.condition()}:"
         swapped = g.chance(25)  # in the else branch

@@ -56,7 +56,9 @@ def _source(entry: Any, args: list[Any]) -> tuple[ir.Program, str, list[int]]:
         program = entry.specialize(*args)
         names = list(inspect.signature(entry).parameters)  # numbers are baked into the program
         return program, entry.__name__, [names.index(p.name_hint) for p in program[entry.__name__].params]
-    called = {n.op.name for f in entry.functions.values() for n in walk(f.body) if type(getattr(n, "op", None)) is GlobalVar}
+    called = {
+        n.op.name for f in entry.functions.values() for n in walk(f.body) if type(getattr(n, "op", None)) is GlobalVar
+    }
     (function,) = [f for f in entry.functions.values() if f.name not in called]
     return entry, function.name, list(range(len(args)))
 

@@ -16,11 +16,12 @@ from pypto.passes.outline_cluster_scopes import outline_cluster_scopes
 from pypto.passes.outline_hierarchy_scopes import outline_hierarchy_scopes
 from pypto.passes.outline_incore_scopes import outline_incore_scopes
 from pypto.runtime.interpreter import Interpreter
-from pypto.verify.properties import IRProperty, property_set
+from pypto.verify.properties import IRProperty, get_structural_properties, property_set
 from pypto.verify.registry import PropertyVerifierRegistry
 
 OUTLINERS = (outline_hierarchy_scopes, outline_incore_scopes, outline_cluster_scopes)
 FORM = property_set(IRProperty.SSAForm, IRProperty.UseAfterDef)
+RESULT = FORM.union_with(get_structural_properties())
 SCOPES = (ir.InCoreScopeStmt, ir.HierarchyScopeStmt, ir.ClusterScopeStmt, ir.SpmdScopeStmt)
 
 
@@ -36,10 +37,11 @@ def source(text: str, *, ssa: bool = True, flatten: bool = False) -> ir.Program:
 
 
 def apply(factory: Any, program: ir.Program) -> ir.Program:
-    """One pass: its result is in SSA form, and the pass has nothing to do there."""
+    """One pass: its result is in SSA form and, if its input was, a valid program; the pass has nothing to do there."""
     step = factory()
     after = step(program)
-    PropertyVerifierRegistry.verify_or_throw(FORM, after)
+    valid = not PropertyVerifierRegistry.verify(RESULT, program)
+    PropertyVerifierRegistry.verify_or_throw(RESULT if valid else FORM, after)
     assert step(after) is after
     return after
 

@@ -118,3 +118,90 @@ def test_every_built_pass_has_name_factory_and_module_alike():
             assert getattr(passes, module)().get_name() == each.get_name()
             assert module.replace("_", "").lower() == each.get_name().lower()
             assert type(each).__name__ == each.get_name()
+
+
+CLASSES = """Pass PassPipeline PassContext PassProperties PassInstrument VerificationInstrument CallbackInstrument
+ReportInstrument DiagnosticInstrument VerificationMode VerificationLevel IRProperty IRPropertySet Diagnostic
+DiagnosticSeverity DiagnosticPhase DiagnosticCheck DiagnosticCheckSet DiagnosticCheckRegistry PropertyVerifierRegistry
+SSAErrorType TypeCheckErrorType NestedCallErrorType UseAfterDefErrorType MemoryPlanner RuntimeKind VerificationError"""
+FUNCTIONS = """get_verified_properties get_structural_properties get_default_verify_properties
+get_default_verification_level get_default_diagnostic_phase verify_properties verify_tensor_view_canonical run_verifier
+create_function_pass create_program_pass runtime_kind_to_name runtime_kind_from_name inline_functions unroll_loops
+ctrl_flow_transform convert_to_ssa simplify normalize_stmt_structure flatten_call_expr outline_hierarchy_scopes
+outline_incore_scopes outline_cluster_scopes"""
+
+
+def test_the_public_names():
+    import types
+
+    for name in CLASSES.split():
+        assert isinstance(getattr(passes, name), type) and name in passes.__all__, name
+    for name in FUNCTIONS.split():
+        assert callable(getattr(passes, name)) and name in passes.__all__, name
+    assert isinstance(passes.stmt_dependency_analysis, types.ModuleType)
+    assert passes.stmt_dependency_analysis.__name__.endswith("passes.stmt_dependency_analysis")
+
+
+def test_the_names_of_ir():
+    from pypto.ir.instruments import make_roundtrip_instrument
+    from pypto.ir.pass_manager import OptimizationStrategy, PassDumpLevel, PassManager
+
+    assert ir.PassManager is PassManager is passes.PassManager
+    assert ir.OptimizationStrategy is OptimizationStrategy and ir.PassDumpLevel is PassDumpLevel
+    assert ir.make_roundtrip_instrument is make_roundtrip_instrument
+    shared = "PassContext VerificationLevel VerificationMode DiagnosticPhase DiagnosticCheck DiagnosticCheckSet"
+    for name in shared.split():
+        assert getattr(ir, name) is getattr(passes, name), name
+    assert [(level.name, level.value) for level in PassDumpLevel] == [("NONE", 0), ("CONCISE", 1), ("EXPLICIT", 2)]
+    assert {s.value for s in OptimizationStrategy} == {"Default", "DebugTileOptimization"}
+
+
+def test_properties_are_readable_and_writable():
+    empty = PassProperties()
+    assert empty.required.empty() and empty.produced.empty() and empty.invalidated.empty()
+    full = PassProperties(property_set(IRProperty.SSAForm), property_set(IRProperty.HasMemRefs), IRPropertySet())
+    full.required, full.invalidated = full.invalidated, full.required
+    assert full.required.empty() and full.invalidated == property_set(IRProperty.SSAForm)
+    assert full.produced == property_set(IRProperty.HasMemRefs)
+
+
+# Spec 04, section 5, by the names of the properties: required, produced, invalidated.
+S, N, CALLS = IRProperty.SSAForm, IRProperty.NormalizedStmtStructure, IRProperty.NoNestedCalls
+TABLE = {
+    "InlineFunctions": ((), (IRProperty.InlineFunctionsEliminated,), ()),
+    "UnrollLoops": ((), (IRProperty.UnrollResolved,), ()),
+    "CtrlFlowTransform": ((), (IRProperty.StructuredCtrlFlow,), ()),
+    "ConvertToSSA": ((), (S,), (N,)),
+    "Simplify": ((), (), ()),
+    "NormalizeStmtStructure": ((), (N,), ()),
+    "FlattenCallExpr": ((S, N), (S, CALLS, N), ()),
+    "OutlineHierarchyScopes": (
+        (S,),
+        (S, IRProperty.HierarchyOutlined, IRProperty.OrchestrationReferencesResolved),
+        (),
+    ),
+    "OutlineIncoreScopes": ((S,), (S, IRProperty.SplitIncoreOrch, IRProperty.AivSplitValid), ()),
+    "OutlineClusterScopes": ((S,), (S, IRProperty.ClusterOutlined), ()),
+}
+
+
+def test_the_table_of_properties():
+    made = {p.get_name(): p for p in ir.PassManager().passes}
+    for name, (required, produced, invalidated) in TABLE.items():
+        assert made[name].get_required_properties() == property_set(*required), name
+        assert made[name].get_produced_properties() == property_set(*produced), name
+        assert made[name].get_invalidated_properties() == property_set(*invalidated), name
+
+
+def test_structural_properties_are_named_by_no_pass():
+    structural = passes.get_structural_properties()
+    for p in ir.PassManager().passes:
+        for named in (p.get_required_properties(), p.get_produced_properties(), p.get_invalidated_properties()):
+            assert named.intersection(structural).empty(), p.get_name()
+
+
+def test_no_pass_claims_what_nothing_verifies():
+    from pypto.verify.registry import VERIFIERS
+
+    for p in ir.PassManager().passes:
+        assert all(prop in VERIFIERS for prop in p.get_produced_properties()), p.get_name()

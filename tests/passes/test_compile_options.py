@@ -101,3 +101,17 @@ def test_what_a_pass_finds_reaches_the_caller(tmp_path):
 
     with PassContext([Refuse()]), pytest.raises(VerificationError):
         ir.compile(Counting, output_dir=tmp_path)
+
+
+def test_reports_of_a_compilation_have_their_folder(program, tmp_path, monkeypatch):
+    folders = []
+    original = passes.PassManager.run_passes
+
+    def note(self, *args, **kwargs):
+        instruments = PassContext.current().get_instruments()
+        folders.extend(i.get_output_dir() for i in instruments if isinstance(i, passes.ReportInstrument))
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(passes.PassManager, "run_passes", note)
+    out = ir.compile(program, output_dir=tmp_path).output_dir
+    assert folders == [str(out / "report")]

@@ -189,3 +189,71 @@ def test_first_failure_of_nothing():
     assert passes.first_failure(Counting, PassManager().passes, lambda _p: True) is None
     with pytest.raises(ValueError, match="before any pass"):
         passes.first_failure(Counting, PassManager().passes, lambda _p: False)
+
+
+# --- what is around a dump --------------------------------------------------------------------------------------------
+
+
+def test_instruments_of_a_dump_come_last(tmp_path):
+    seen = []
+    watch = passes.CallbackInstrument(lambda _p, _program: seen.append(PassContext.current().get_instruments()))
+    off = passes.DiagnosticCheckRegistry.get_all_checks()
+    with PassContext([watch], disabled_diagnostics=off, memory_planner=MemoryPlanner.DSA_RP):
+        PassManager().run_passes(Counting, dump_ir=True, output_dir=tmp_path)
+    first, last = seen[0]
+    assert first is watch and last.get_name() == "IRDump"
+
+
+def test_a_dump_keeps_every_field_of_the_context(tmp_path):
+    fields = []
+
+    def note(_p, _program):
+        c = PassContext.current()
+        fields.append(
+            (
+                c.get_verification_level(),
+                c.get_disabled_diagnostics(),
+                c.get_memory_planner(),
+                c.get_enable_pypto_l0c_double_buffer(),
+                c.get_runtime(),
+            )
+        )
+
+    off = passes.DiagnosticCheckRegistry.get_all_checks()
+    with PassContext(
+        [passes.CallbackInstrument(note)],
+        VerificationLevel.NONE,
+        disabled_diagnostics=off,
+        memory_planner=MemoryPlanner.DSA_RP,
+        enable_pypto_l0c_double_buffer=True,
+        runtime=RuntimeKind.HOST_BUILD_GRAPH,
+    ):
+        PassManager().run_passes(Counting, dump_ir=True, output_dir=tmp_path)
+    wanted = (VerificationLevel.NONE, off, MemoryPlanner.DSA_RP, True, RuntimeKind.HOST_BUILD_GRAPH)
+    assert fields and all(found == wanted for found in fields)
+
+
+def test_what_is_found_behind_a_pass_stands_beside_its_dump(tmp_path, monkeypatch):
+    """No check of today runs behind each pass: this one is put into the place of another."""
+    from pypto.verify.checks import DiagnosticCheck, DiagnosticPhase
+    from pypto.verify.checks.registry import RULES, Note, Rule
+    from pypto.verify.diagnostics import DiagnosticSeverity
+
+    check = DiagnosticCheck.UnusedVariable
+    place = ir.Span("k.py", 4, 9)
+
+    def find(function):
+        return [Note(f"odd '{function.name}'", place)] if "__ssa_v0" in str(function) else []
+
+    rule = Rule(check, "Odd", 1, DiagnosticPhase.POST_PASS, DiagnosticSeverity.Warning, "", find)
+    monkeypatch.setitem(RULES, check, rule)
+    manager = PassManager()
+    manager.run_passes(Counting, dump_ir=True, output_dir=tmp_path)
+    logs = sorted(p.name for p in tmp_path.glob("*.log"))
+    first = manager.pass_names.index("ConvertToSSA") + 1
+    assert logs == [f"{i:02d}_after_{n}.log" for i, n in enumerate(manager.pass_names, 1) if i >= first]
+    lines = (tmp_path / logs[0]).read_text().splitlines()
+    assert lines == ["k.py:4:9: warning: odd 'count'", "k.py:4:9: warning: odd 'same'"]
+    with PassContext([], diagnostic_phase=DiagnosticPhase.NONE):
+        manager.run_passes(Counting, dump_ir=True, output_dir=tmp_path / "quiet")
+    assert not list((tmp_path / "quiet").glob("*.log"))

@@ -325,3 +325,195 @@ def test_facts_are_shared_by_pipelines():
     start = in_ssa_form()
     pipeline(identity("First", CLAIMS_SSA)).run(start)
     assert all(FACTS.holds(IRProperty.SSAForm, f, start) for f in start.functions.values())
+
+
+def test_without_a_context_every_check_runs(capfd):
+    """In a context made with defaults, results of control flow that nobody reads are no matter."""
+    program = pl.parse(
+        """
+@pl.program
+class Unused:
+    @pl.function
+    def f(self, n: pl.Scalar[pl.INDEX]) -> pl.Scalar[pl.INDEX]:
+        if n > 2:
+            r = pl.yield_(n)
+        else:
+            r = pl.yield_(n + 1)
+        return n
+""",
+        "unused.py",
+    )
+    pipeline(identity()).run(program)
+    assert (
+        "[warning] [UnusedControlFlowResultCheck] (pipeline_input) Unused variable 'r' in function 'f' at unused.py:6:9"
+        in (capfd.readouterr().err)
+    )
+    with PassContext([]):
+        pipeline(identity()).run(program)
+    assert capfd.readouterr().err == ""
+
+
+def test_hints_of_a_pipeline_go_into_the_report(tmp_path, capfd):
+    from pypto.backend import BackendType
+    from pypto.backend.selection import using_backend
+
+    program = pl.parse(
+        """
+@pl.program
+class Short:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, x: pl.Tensor[[64, 96], pl.FP32], y: pl.Out[pl.Tensor[[64, 96], pl.FP32]]) -> pl.Tensor[[64, 96], pl.FP32]:
+        t = pl.load(x, [0, 0], [64, 96])
+        y = pl.store(t, [0, 0], y)
+        return y
+""",
+        "short.py",
+    )
+    with using_backend(BackendType.Ascend910B), PassContext([passes.ReportInstrument(tmp_path)]):
+        pipeline(identity()).run(program)
+    lines = (tmp_path / "perf_hints.log").read_text().splitlines()
+    assert [line.split(":")[0] for line in lines] == ["[perf_hint PH001] TileInnermostDimGranularity"] * 2
+    assert lines[0].endswith(" at short.py:6:13")
+
+
+# --- what a round trip lets pass --------------------------------------------------------------------------------------
+
+KIND = ir.TensorType([8, 8], pl.FP32)
+
+
+def by_hand(make, kind=None, func_type=ir.FunctionType.Opaque) -> ir.Program:
+    """A function that assigns one value to ``y`` and returns it."""
+    span = ir.Span("hand.py", 3, 5)
+    x = ir.Var("x", KIND, span)
+    value = make(x)
+    y = ir.Var("y", value.type if kind is None else kind, span)
+    body = ir.SeqStmts([ir.AssignStmt(y, value, span), ir.ReturnStmt([y], span)], span)
+    return ir.Program([ir.Function("f", [x], [y.type], body, span, func_type)], "P", span)
+
+
+def numbers(*values: int) -> ir.Expr:
+    return ir.MakeTuple([ir.ConstInt(v, ir.INDEX) for v in values])
+
+
+def short_load(x: ir.Var) -> ir.Call:
+    where = {"target_memory": ir.MemorySpace.Vec}
+    whole = ir.create_op_call("tile.load", [x, numbers(0, 0), numbers(8, 8), numbers(8, 8)], where)
+    return ir.Call(ir.Op("tile.load"), list(whole.args)[:3], where, whole.type, ir.Span.unknown())
+
+
+HAND = {
+    "a scalar operand": by_hand(
+        lambda x: ir.Call(ir.Op("tensor.add"), [x, ir.ConstFloat(1.0, pl.FP32)], KIND, ir.Span.unknown())
+    ),
+    "a value of unknown type": by_hand(lambda x: ir.Call(ir.Op("tensor.exp"), [x], ir.Span.unknown()), KIND),
+    "all of unknown type": by_hand(lambda x: ir.Call(ir.Op("tensor.exp"), [x], ir.Span.unknown())),
+    "a short load": by_hand(short_load, func_type=ir.FunctionType.InCore),
+}
+
+
+@pytest.mark.parametrize("program", HAND.values(), ids=HAND)
+def test_roundtrip_takes_what_is_built_by_hand(program):
+    with PassContext([ir.make_roundtrip_instrument()], VerificationLevel.NONE):
+        assert pipeline(identity()).run(program) is program
+
+
+def test_roundtrip_takes_symbols_of_extents():
+    program = pl.parse(
+        """
+N = pl.dynamic("N")
+@pl.program
+class P:
+    @pl.function
+    def f(self, x: pl.Tensor[[N, 8], pl.FP32]) -> pl.Tensor[[N, 8], pl.FP32]:
+        y = pl.add(x, 1.0)
+        return y
+"""
+    )
+    with PassContext([], VerificationLevel.ROUNDTRIP):
+        pipeline(passes.convert_to_ssa()).run(program)
+
+
+def test_roundtrip_still_sees_another_operation():
+    """What is let pass is the form, not the meaning."""
+    from pypto.ir.instruments import as_parsed
+
+    for program in HAND.values():
+        parsed = as_parsed(program)
+        assert as_parsed(parsed) is parsed and parsed is not program
+    with pytest.raises(ValueError, match="tensor.adds"):
+        ir.assert_structural_equal(as_parsed(HAND["a scalar operand"]), as_parsed(HAND["a value of unknown type"]))
+
+
+def test_roundtrip_warns_of_what_cannot_be_printed(monkeypatch):
+    import pypto.ir.printer as printer
+
+    def fail(*_a, **_k):
+        raise ValueError("WhileStmt does not support iter_args")
+
+    monkeypatch.setattr(printer, "python_print", fail)
+    with PassContext([ir.make_roundtrip_instrument()]), pytest.warns(UserWarning, match="IR not printable after"):
+        assert pipeline(identity()).run(Counting) is Counting
+
+
+def test_the_name_of_the_roundtrip_instrument():
+    assert ir.make_roundtrip_instrument().get_name() == "RoundtripInstrument"
+    assert passes.CallbackInstrument().get_name() == "CallbackInstrument"
+    assert passes.CallbackInstrument(name="Mine").get_name() == "Mine"
+
+
+def test_the_environment_asks_for_the_round_trip(monkeypatch):
+    from pypto.passes import get_default_verification_level
+
+    seen = []
+    monkeypatch.setattr("pypto.ir.instruments.check_roundtrip", lambda _program, name: seen.append(name))
+    monkeypatch.setenv("PYPTO_VERIFY_LEVEL", "roundtrip")
+    get_default_verification_level.cache_clear()
+    try:
+        pipeline(passes.inline_functions(), passes.convert_to_ssa()).run(Counting)
+    finally:
+        get_default_verification_level.cache_clear()
+    assert seen == ["ConvertToSSA"], "only what a pass changed is looked at"
+
+
+# --- the whole schedule -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_verified_behind_each_pass(facts, monkeypatch):
+    """The rows of the table in spec 04, section 6, and what section 13 adds: nothing that should hold is left out."""
+    program = pl.parse(
+        """
+@pl.program
+class Steps:
+    @pl.function
+    def f(self, x: pl.Tensor[[64, 16], pl.FP32], o: pl.InOut[pl.Tensor[[64, 16], pl.FP32]]) -> pl.Tensor[[64, 16], pl.FP32]:
+        for r in pl.range(4):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                o = pl.store(pl.mul(pl.load(x, [r * 16, 0], [16, 16]), 2.0), [r * 16, 0], o)
+        return o
+"""
+    )
+    behind = ["pipeline_input"]
+    verified: dict[str, set[IRProperty]] = {}
+    establish = facts.establish
+
+    def note(properties, target):
+        verified.setdefault(behind[-1], set()).update(properties)
+        return establish(properties, target)
+
+    monkeypatch.setattr(facts, "establish", note)
+    watch = passes.CallbackInstrument(after_pass=lambda p, _program: behind.append(p.get_name()))
+    with PassContext([watch], diagnostic_phase=passes.DiagnosticPhase.NONE):
+        ir.PassManager().run_passes(program)
+    at_input = passes.get_structural_properties().intersection(passes.get_verified_properties())
+    assert set(at_input) <= verified["pipeline_input"]
+    assert (
+        IRProperty.SSAForm in verified["ConvertToSSA"] and IRProperty.AivSplitValid in verified["OutlineIncoreScopes"]
+    )
+    changed = ["ConvertToSSA", "FlattenCallExpr", "OutlineIncoreScopes"]
+    for name in changed:
+        assert verified[name] >= {IRProperty.SSAForm, IRProperty.UseAfterDef, *at_input}, name
+
+
+def test_a_pipeline_takes_programs_only():
+    with pytest.raises(TypeError, match="Function"):
+        pipeline(identity()).run(Counting.get_function("count"))

@@ -69,6 +69,20 @@ def depth(levels, width):
     return text + f"{pad}z = pl.neg(x)\n"
 
 
+def carried(levels):
+    """Loops in one another that carry the tensor which the innermost one hands to a kernel."""
+    text, pad, name = "", PAD, "y"
+    for d in range(levels):
+        text += f"{pad}for i_{d}, (y_{d},) in pl.range(4, init_values=({name},)):\n"
+        pad, name = pad + "    ", f"y_{d}"
+    text += f"{pad}r = self.k(x, {name})\n"
+    name = "r"
+    for d in reversed(range(levels)):
+        text += f"{pad}r_{d} = pl.yield_({name})\n"
+        pad, name = pad[4:], f"r_{d}"
+    return text
+
+
 def parsed(body):
     return pl.parse(HEAD + body + TAIL)
 
@@ -98,6 +112,12 @@ def test_linear_at_depth_16():
     work(depth(3, 2))
     assert work(depth(16, 20)) <= LIMIT * work(depth(16, 10))
     assert work(depth(16, 10)) <= LIMIT * work(depth(8, 10))
+
+
+def test_launches_cost_the_same_at_any_depth():
+    work(carried(2))
+    assert work(carried(16)) <= LIMIT * work(carried(8))
+    assert work(carried(32)) <= LIMIT * work(carried(16))
 
 
 def test_the_statements_are_walked_once():

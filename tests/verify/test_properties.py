@@ -68,3 +68,16 @@ def test_the_default_group():
         "{SSAForm, TypeChecked, NoNestedCalls, NoRedundantBlocks, BreakContinueValid, UseAfterDef, "
         "OutParamNotShadowed, NoNestedInCore, TileTypeCoherence, ArrayNotEscaped}"
     )
+
+
+def test_the_groups():
+    assert str(get_verified_properties()) == (
+        "{SSAForm, TypeChecked, NoRedundantBlocks, AllocatedMemoryAddr, MixedKernelExpanded, TileMemoryInferred, "
+        "BreakContinueValid, InOutUseValid, CallDirectionsResolved, DistTensorCtxMaterialized, "
+        "RuntimeScopesMaterialized, ManualDepsOnSubmitOnly, ReturnParamsExplicit, AivSplitValid, "
+        "HardSyncallOccupancyValid, IterArgCarryClassified, AccToGmStoreValid, AtomicAddDtypeValid}"
+    )
+    assert str(get_structural_properties()) == (
+        "{TypeChecked, NoRedundantBlocks, BreakContinueValid, UseAfterDef, OutParamNotShadowed, NoNestedInCore, "
+        "InOutUseValid, PipelineLoopValid, ArrayNotEscaped, ManualDepsOnSubmitOnly, AtomicAddDtypeValid}"
+    )

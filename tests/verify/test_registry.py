@@ -86,3 +86,103 @@ def test_run_verifier_gives_its_input_or_raises():
         passes.run_verifier()(program)
     assert passes.run_verifier().get_name() == "IRVerifier"
     assert passes.run_verifier().get_produced_properties().empty()
+
+
+# Spec 04, section 3: the rule where it is not called like the property.
+RULES = {
+    "SSAForm": "SSAVerify",
+    "TypeChecked": "TypeCheck",
+    "NoNestedCalls": "NoNestedCall",
+    "BreakContinueValid": "BreakContinueCheck",
+    "UseAfterDef": "UseAfterDefCheck",
+    "InOutUseValid": "InOutUseDiscipline",
+    "HardSyncallOccupancyValid": "HardSyncallOccupancy",
+}
+
+
+def test_the_names_of_the_rules():
+    for prop, verifier in VERIFIERS.items():
+        assert verifier.rule == RULES.get(prop.name, prop.name)
+
+
+def test_the_front_half_is_verified():
+    """All that spec 04, section 27, and the structural group name."""
+    wanted = passes.get_structural_properties().union_with(passes.get_default_verify_properties())
+    for name in (
+        "NormalizedStmtStructure StructuredCtrlFlow InlineFunctionsEliminated UnrollResolved PipelineResolved "
+        "AssignTypeSymmetry OrchestrationReferencesResolved SplitIncoreOrch HierarchyOutlined ClusterOutlined "
+        "AivSplitValid TensorViewCanonical"
+    ).split():
+        wanted.insert(IRProperty[name])
+    assert [p.name for p in wanted if p not in VERIFIERS] == []
+
+
+def test_warnings_alone_do_not_raise(monkeypatch):
+    from pypto.verify.registry import Verifier
+
+    prop = IRProperty.HasMemRefs
+    look = Verifier(prop, "Looks", lambda _function, findings: findings.warning(3, "odd", HERE))
+    monkeypatch.setitem(VERIFIERS, prop, look)
+    wanted = property_set(prop)
+    [found] = PropertyVerifierRegistry.verify(wanted, two_definitions())
+    assert (found.severity, found.error_code, found.rule_name) == (WARNING, 3, "Looks")
+    PropertyVerifierRegistry.verify_or_throw(wanted, two_definitions())
+    passes.verify_properties(wanted, two_definitions(), "Foo")
+
+
+def test_the_order_of_findings():
+    """By property as in the enum, then by function as in the program."""
+    x = ir.Var("x", ir.ScalarType(ir.INDEX))
+    one = ir.ConstInt(1, ir.INDEX)
+    body = ir.SeqStmts([ir.AssignStmt(x, one, HERE), ir.AssignStmt(x, one, HERE), ir.BreakStmt(HERE)])
+    program = ir.Program([ir.Function("g", [], [], body), ir.Function("f", [], [], body)], "P")
+    found = PropertyVerifierRegistry.verify(property_set(IRProperty.BreakContinueValid, IRProperty.SSAForm), program)
+    order = [name for name in (f.name for f in program.functions.values())]
+    assert [(d.rule_name, d.error_code) for d in found] == [("SSAVerify", 1)] * 2 + [("BreakContinueCheck", 305)] * 2
+    assert [next(n for n in order if f"'{n}'" in d.message) for d in found] == order * 2
+
+
+def test_the_numbers_of_the_rules():
+    def table(kind):
+        return {member.name: member.value for member in kind}
+
+    assert table(passes.SSAErrorType) == {
+        "MULTIPLE_ASSIGNMENT": 1,
+        "NAME_SHADOWING": 2,
+        "MISSING_YIELD": 3,
+        "ITER_ARGS_RETURN_VARS_MISMATCH": 4,
+        "YIELD_COUNT_MISMATCH": 5,
+        "SCOPE_VIOLATION": 6,
+        "MISPLACED_YIELD": 7,
+    }
+    assert table(passes.TypeCheckErrorType) == {
+        "TYPE_KIND_MISMATCH": 101,
+        "DTYPE_MISMATCH": 102,
+        "SHAPE_DIMENSION_MISMATCH": 103,
+        "SHAPE_VALUE_MISMATCH": 104,
+        "SIZE_MISMATCH": 105,
+        "IF_CONDITION_MUST_BE_SCALAR": 106,
+        "FOR_RANGE_MUST_BE_SCALAR": 107,
+        "CONDITION_MUST_BE_BOOL": 108,
+        "TENSOR_PADDING_MISMATCH": 109,
+        "DISTRIBUTED_WINDOW_IDENTITY_MISMATCH": 110,
+        "TILE_VIEW_MISMATCH": 111,
+    }
+    assert table(passes.NestedCallErrorType) == {
+        "CALL_IN_CALL_ARGS": 201,
+        "CALL_IN_IF_CONDITION": 202,
+        "CALL_IN_FOR_RANGE": 203,
+        "CALL_IN_BINARY_EXPR": 204,
+        "CALL_IN_UNARY_EXPR": 205,
+        "CALL_IN_WHILE_CONDITION": 206,
+    }
+    assert table(passes.UseAfterDefErrorType) == {"USE_BEFORE_DEF": 401}
+
+
+def test_the_classes_of_errors():
+    assert issubclass(VerificationError, pypto.Error) and passes.VerificationError is VerificationError
+    assert not issubclass(pypto.Error, RuntimeError) and issubclass(pypto.InternalError, RuntimeError)
+    assert issubclass(passes.PassError, ValueError) and issubclass(passes.PassTypeError, TypeError)
+    assert str(passes.PassError("no", HERE)) == "no [kernel.py:7:5]"
+    empty = VerificationError("m")
+    assert (empty.diagnostics, empty.pass_name, empty.properties) == ([], "", [])

@@ -16,7 +16,8 @@ from typing import Any
 
 from ..ir.call import Call, Submit
 from ..ir.enums import ArgEffect, ParamDirection
-from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, GlobalVar, IterArg, MakeTuple, TupleGetItemExpr, Var
+from ..ir.expr import Expr, GlobalVar, IterArg, MakeTuple, TupleGetItemExpr, Var
+from ..ir.operands import LEAVES, holds_call
 from ..ir.stmt import (
     SCOPE_CLASSES,
     AssignStmt,
@@ -224,12 +225,12 @@ class Buffers:
     def _expr(self, e: Any) -> None:
         """Note what an expression reads and writes. What it only passes on is touched by who uses it."""
         cls = type(e)
-        if cls in _LEAVES:
+        if cls in LEAVES:
             return
         if cls in _CALLS:
             self._call(e)
             for arg in e.args:
-                if type(arg) not in _LEAVES:
+                if type(arg) not in LEAVES:
                     self._expr(arg)
             if cls is Submit and e.predicate is not None:
                 self._expr(e.predicate)
@@ -237,9 +238,10 @@ class Buffers:
                 for inner in attrs_expressions(e.attrs):
                     self._expr(inner)
             return
-        for node in walk(e):
-            if type(node) in _CALLS:
-                self._call(node)
+        if holds_call(e):
+            for node in walk(e):
+                if type(node) in _CALLS:
+                    self._call(node)
 
     def _call(self, call: Any) -> None:
         if type(call.op) is GlobalVar:
@@ -380,7 +382,6 @@ _FLAGS_OF_DIRECTION = {
     ParamDirection.InOut: READ | WRITE,
 }
 _CALLS: frozenset[type] = frozenset((Call, Submit))
-_LEAVES: frozenset[type] = frozenset((Var, IterArg, ConstInt, ConstFloat, ConstBool))
 _STATEMENTS: dict[type, Callable[[Buffers, Any], None]] = {
     SeqStmts: Buffers._seq,
     AssignStmt: Buffers._assign,

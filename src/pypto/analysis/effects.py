@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from operator import is_
 from typing import Any
 
 from ..ir import expr as x
@@ -45,8 +46,8 @@ class TensorEffects:
 
 
 def tensor_effects(body: st.Stmt, functions: Mapping[str, Function]) -> TensorEffects:
-    """Effects of a body on the tensors defined outside it. Linear in its size, but for loops that rebind a name
-    (walked again until the roots settle)."""
+    """Effects of a body on the tensors defined outside it. Linear in its size, but for an outermost loop that
+    rebinds names (walked again until the roots settle)."""
     walker = _Walker(functions)
     walker.stmt(body)
     result = walker.effects
@@ -68,6 +69,8 @@ class _Walker:
         self.tuples: dict[Var, list[Any]] = {}
         self.views: set[Var] = set()  # variables whose value is, or may be, a view of their root
         self.depth = 0
+        self.in_loop = False
+        self.changed = False  # whether roots, tuples or views changed in this round of the outermost loop
 
     # --- roots --------------------------------------------------------------------------------------------------------
 
@@ -132,11 +135,15 @@ class _Walker:
     def assign(self, var: Var, e: Expr) -> None:
         if not isinstance(var.type, (TensorType, TupleType)):
             return
-        if self.is_view(e):
+        if var not in self.views and self.is_view(e):
             self.views.add(var)
+            self.changed = True
         if isinstance(var.type, TupleType):
             roots = self.value_roots(e)
             if roots is not None:
+                known = self.tuples.get(var)
+                if known is None or not (len(known) == len(roots) and all(map(is_, known, roots))):
+                    self.changed = True
                 self.tuples[var] = roots
             return
         self.merge(var, self.root(e))
@@ -153,6 +160,8 @@ class _Walker:
             self.effects.conditional.pop(var, None)
         if old is not None and old is not root and self.depth:
             root = UNKNOWN
+        if self.roots.get(var) is not root:
+            self.changed = True
         self.roots[var] = root
 
     def _is_outer(self, var: Var) -> bool:
@@ -266,20 +275,33 @@ class _Walker:
         self.depth -= 1
 
     def _loop(self, s: Any) -> None:
+        """Walk a loop until nothing changes: what the body makes of a name reaches the head of the next iteration.
+
+        The outermost loop alone goes round, and takes the loops inside with it. A root only goes from none to a
+        variable to UNKNOWN, so this ends.
+        """
+        if self.in_loop:
+            self._iteration(s)
+            return
+        self.in_loop = self.changed = True
+        while self.changed:
+            self.changed = False
+            self._iteration(s)
+        self.in_loop = False
+
+    def _iteration(self, s: Any) -> None:
         from ..ir.tree import get_last_yield_stmt
 
         self.depth += 1
         for arg in s.iter_args:
             self.expr(arg.initValue)
             self.assign(arg, arg.initValue)
-        # Twice: a root that the body changes reaches its uses at the head of the next iteration.
-        for _ in range(2):
-            self.stmt(s.body)
-            last = get_last_yield_stmt(s.body)
-            if last is not None:
-                for arg, var, value in zip(s.iter_args, s.return_vars, last.value, strict=False):
-                    self.assign(arg, value)
-                    self.assign(var, value)
+        self.stmt(s.body)
+        last = get_last_yield_stmt(s.body)
+        if last is not None:
+            for arg, var, value in zip(s.iter_args, s.return_vars, last.value, strict=False):
+                self.assign(arg, value)
+                self.assign(var, value)
         for arg, var in zip(s.iter_args, s.return_vars, strict=False):
             self.merge(var, self.roots.get(arg, UNKNOWN))
         self._results([*s.iter_args, *s.return_vars])

@@ -11,7 +11,7 @@ nesting costs nothing. One set of dead variables with an undo log serves all bra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..ir.enums import ArgDirection, ForKind, FunctionType, ParamDirection
@@ -71,12 +71,19 @@ def stale_reads(region: Stmt, program: Program) -> list[StaleRead]:
     argument, of which the user says that it orders nothing; a submit in a MANUAL scope, where ``deps`` say the order
     and a variable is but the name of a buffer. Iterations of a parallel loop do not follow each other.
     """
+    try:
+        return _stale_reads(region, program)
+    except RecursionError:
+        with deep_recursion():
+            return _stale_reads(region, program)
+
+
+def _stale_reads(region: Stmt, program: Program) -> list[StaleRead]:
     walk = _Walk(program, {})
-    with deep_recursion():
+    walk.stmt(region)
+    if walk.left_dead:
+        walk = _Walk(program, walk.left_dead)
         walk.stmt(region)
-        if walk.left_dead:
-            walk = _Walk(program, walk.left_dead)
-            walk.stmt(region)
     return walk.found
 
 
@@ -127,6 +134,11 @@ class _Walk:
         if var in self._dead:
             self._log.append((var, self._dead.pop(var)))
 
+    def _revive_all(self, variables: Iterable[Any]) -> None:
+        if self._dead:
+            for var in variables:
+                self._revive(var)
+
     def _before(self, mark: int) -> dict[Any, _Kill | None]:
         """The variables that changed since ``mark``, with what they were then."""
         return dict(reversed(self._log[mark:]))  # the first entry of a variable counts
@@ -140,7 +152,7 @@ class _Walk:
             else:
                 dead[var] = was
 
-    def _add(self, dead: dict[Any, _Kill | None]) -> None:
+    def _add(self, dead: Mapping[Any, _Kill | None]) -> None:
         """Join with another path on which these are dead."""
         for var, launch in dead.items():
             if launch is not None and var not in self._dead:
@@ -149,24 +161,32 @@ class _Walk:
     # --- expressions --------------------------------------------------------------------------------------------------
 
     def _read(self, roots: Sequence[Any]) -> None:
-        dead = self._dead
-        stack = list(roots)
-        while stack:
+        dead, constants = self._dead, CONSTANTS
+        stack: list[Any] = []
+        while True:
+            for e in roots:
+                cls = type(e)
+                if cls is Var or cls is IterArg:
+                    if e in dead:
+                        self._stale(e)
+                elif cls not in constants:
+                    stack.append(e)
+            if not stack:
+                return
             e = stack.pop()
             cls = type(e)
-            if cls is Var or cls is IterArg:
-                if e in dead:
-                    self._stale(e)
-            elif cls is Call or cls is Submit:
-                if type(e.op) is GlobalVar:
-                    self._calls.append(e)
-                stack += e.args
-                if e.attrs:
-                    stack += _read_attrs(e.attrs)
-                if cls is Submit:
-                    stack += [x for x in (*e.deps, e.core_num, e.predicate) if x is not None]
-            elif cls not in CONSTANTS:
-                stack += OPERANDS[cls](e)
+            roots = self._of_call(e) if cls is Call or cls is Submit else OPERANDS[cls](e)
+
+    def _of_call(self, e: Any) -> Sequence[Any]:
+        """What a call reads; a launch is noted."""
+        if type(e.op) is GlobalVar:
+            self._calls.append(e)
+        found: Sequence[Any] = e.args
+        if e.attrs:
+            found = [*found, *_read_attrs(e.attrs)]
+        if type(e) is Submit:
+            found = [*found, *e.deps, *(x for x in (e.core_num, e.predicate) if x is not None)]
+        return found
 
     def _stale(self, var: Any) -> None:
         at = self._at
@@ -231,12 +251,16 @@ class _Walk:
         value = stmt.value
         if type(value) is TupleGetItemExpr:  # of a launch's results, most often
             value = value.tuple
-        if type(value) is Var:
+        cls = type(value)
+        if cls is Var:
             if value in self._dead:
                 self._at = stmt
                 self._stale(value)
-        else:
-            self._evaluate(stmt, (value,))
+        elif cls not in CONSTANTS:
+            self._at = stmt
+            self._read(self._of_call(value) if cls is Call else (value,))
+            if self._calls:
+                self._launch()
         if stmt.var in self._dead:
             self._revive(stmt.var)
         return False
@@ -272,23 +296,27 @@ class _Walk:
         mark = len(self._log)
         then_left = self.stmt(stmt.then_body)
         if stmt.else_body is None:
-            if then_left:
-                self._undo(mark)
-            else:
-                self._add(self._before(mark))
+            if len(self._log) != mark:
+                if then_left:
+                    self._undo(mark)
+                else:
+                    self._add(self._before(mark))
             left = False
         else:
             left = self._else(stmt.else_body, mark, then_left)
-        for var in stmt.return_vars:
-            self._revive(var)
+        self._revive_all(stmt.return_vars)
         return left
 
     def _else(self, body: Stmt, mark: int, then_left: bool) -> bool:
         """The other branch, from the state before the first one, and what is dead behind both."""
         dead = self._dead
-        then = {var: dead.get(var) for var in self._before(mark)}
-        self._undo(mark)
+        then: dict[Any, _Kill | None] = {}
+        if len(self._log) != mark:
+            then = {var: dead.get(var) for var in self._before(mark)}
+            self._undo(mark)
         left = self.stmt(body)
+        if not then and len(self._log) == mark:
+            return left and then_left
         if left and not then_left:
             self._undo(mark)
             for var, launch in then.items():
@@ -298,50 +326,63 @@ class _Walk:
                     self._kill(var, launch)
         elif not left and not then_left:
             # Dead if dead behind either branch; what a branch does not touch is there what it was before.
-            was = self._before(mark)
+            was = self._before(mark) if len(self._log) != mark else {}
             self._add(then)
-            self._add({var: launch for var, launch in was.items() if var not in then})
+            if was:
+                self._add({var: launch for var, launch in was.items() if var not in then})
         return left and then_left
 
     def _for(self, stmt: Any) -> bool:
-        self._at = stmt
-        self._evaluate(stmt, [stmt.start, stmt.stop, stmt.step, *[arg.initValue for arg in stmt.iter_args]])
-        self._loop(stmt, dict.fromkeys((stmt.loop_var, *stmt.iter_args)), None, runs_at_least_once(stmt))
+        carries = stmt.iter_args
+        self._evaluate(stmt, (stmt.start, stmt.stop, stmt.step, *[arg.initValue for arg in carries]))
+        self._loop(stmt, (stmt.loop_var, *carries), None, runs_at_least_once(stmt))
         return False
 
     def _while(self, stmt: Any) -> bool:
         self._evaluate(stmt, [arg.initValue for arg in stmt.iter_args])
-        self._loop(stmt, dict.fromkeys(stmt.iter_args), stmt.condition, False)
+        self._loop(stmt, stmt.iter_args, stmt.condition, False)
         return False
 
-    def _loop(self, stmt: Any, bound: dict[Any, None], condition: Any, runs: bool) -> None:
+    def _loop(self, stmt: Any, bound: Sequence[Any], condition: Any, runs: bool) -> None:
         """``bound``: what each iteration binds anew; ``runs``: the body runs at least once."""
-        self._add(dict(self._known.get(stmt, {})))
+        if self._known and stmt in self._known:
+            self._add(self._known[stmt])
         loop = _Loop(len(self._log))
         self._loops.append(loop)
-        for var in bound:
-            self._revive(var)
+        self._revive_all(bound)
         if condition is not None:
             self._evaluate(stmt, (condition,))
         left = self.stmt(stmt.body)
         self._loops.pop()
+        if loop.escapes or not self._only_carries_since(loop.mark, bound):
+            self._behind(stmt, loop, bound, left, left or loop.escapes or not runs)
+        else:
+            self._undo(loop.mark)
+        self._revive_all(stmt.return_vars)
+
+    def _only_carries_since(self, mark: int, bound: Sequence[Any]) -> bool:
+        """Whether all that changed are carries of the loop, which were alive before it: nobody reads them behind it."""
+        log = self._log
+        if len(log) == mark:
+            return True
+        return all(was is None and any(var is arg for arg in bound) and type(var) is IterArg for var, was in log[mark:])
+
+    def _behind(self, stmt: Any, loop: _Loop, bound: Sequence[Any], left: bool, skips: bool) -> None:
+        """What is dead behind a loop, and at its next iteration. ``skips``: the end of the body may not be reached."""
         before = self._before(loop.mark)
         if left:
             self._undo(loop.mark)
         dead = self._dead
         again = {} if left else {var: dead[var] for var in before if var in dead}
         again.update(loop.again)
-        carried = {
-            v: launch for v, launch in again.items() if (v not in before or before[v] is None) and v not in bound
-        }
+        anew = dict.fromkeys(bound)
+        carried = {v: launch for v, launch in again.items() if (v not in before or before[v] is None) and v not in anew}
         if carried and not (type(stmt) is ForStmt and stmt.kind is ForKind.Parallel):
             self.left_dead[stmt] = carried
-        if left or loop.escapes or not runs:
+        if skips:
             self._add(before)
-            self._add(dict(loop.again))
-            self._add(dict(loop.broken))
-        for var in stmt.return_vars:
-            self._revive(var)
+            self._add(loop.again)
+            self._add(loop.broken)
 
     def _scope(self, stmt: Any) -> bool:
         self._at = stmt

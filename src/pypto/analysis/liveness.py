@@ -13,7 +13,7 @@ function times its nesting depth, at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 from ..ir.expr import Call, ConstInt, Expr, IterArg, Var
@@ -74,21 +74,17 @@ class _Flow:
         self.escapes = False
         self.assigned: dict[Var, None] = {}
 
-    def define(self, var: Var) -> None:
-        self.reads.pop(var, None)
-        self.assigned[var] = None
-        if self.kills is not None:
-            self.kills.add(var)
-
     def put_before(self, part: _Flow) -> None:
         """Put a piece of code in front."""
         self.assigned.update(part.assigned)
         self.escapes |= part.escapes
         if part.kills is None:
             self.reads, self.kills = {}, None
-        else:
+        elif part.kills:
+            reads = self.reads
             for var in part.kills:
-                self.reads.pop(var, None)
+                if var in reads:
+                    del reads[var]
             if self.kills is not None:
                 self.kills |= part.kills
         self.may_read(part.reads)
@@ -96,8 +92,12 @@ class _Flow:
     def may_read(self, reads: dict[Var, bool]) -> None:
         """Reads that may happen here."""
         own = self.reads
-        for var, plain in reads.items():
-            own[var] = plain or own.get(var, False)
+        if False in reads.values():
+            reads = {var: plain or own.get(var, False) for var, plain in reads.items()}
+        own.update(reads)
+
+
+_NONE: frozenset[Var] = frozenset()
 
 
 class _Record:
@@ -111,25 +111,21 @@ class _Record:
         self.loop = loop  # the innermost loop around it
         self.assigned: dict[Var, None] = {}
         self.reads: dict[Var, bool] = {}
-        self.kills: frozenset[Var] | None = frozenset()
+        self.kills: Set[Var] | None = _NONE
         self.escapes = False
         self.at_head: dict[Var, bool] = {}  # loops: read in an iteration before it assigns
         self.position = 0
 
-    def note_rest(self, rest: _Flow, variables: Iterable[Var]) -> None:
+    def note_rest(self, rest: _Flow, variables: Sequence[Var]) -> None:
         """Keep what matters here of the code behind."""
         reads, kills = rest.reads, rest.kills
         self.escapes = rest.escapes
+        if reads:
+            self.reads = {var: reads[var] for var in variables if var in reads}
         if kills is None:
             self.kills = None
-        killed = []
-        for var in variables:
-            if var in reads:
-                self.reads[var] = reads[var]
-            elif kills is not None and var in kills:
-                killed.append(var)
-        if kills is not None:
-            self.kills = frozenset(killed)
+        elif kills:
+            self.kills = {var for var in variables if var in kills and var not in reads}
 
 
 class Liveness:
@@ -138,14 +134,16 @@ class Liveness:
     ``definitions``: variable -> number of its definitions (parameters, assignments, loop variables, iter args, results,
     task ids). ``exposed``: variables that are defined in the function and may be read where they have no value, also
     when only a definition in a loop reaches the read; empty for a function in SSA form. ``retyped``: variables that are
-    assigned a value of another shaped type than their own. ``shared``: a statement object stands in several places;
-    the questions about it are then answered for one of them.
+    assigned a value of another shaped type than their own. ``needed_somewhere``: all variables for which a question
+    about a need has the answer yes for some construct. ``shared``: a statement object stands in several places; the
+    questions about it are then answered for one of them.
     """
 
     def __init__(self, function: Function) -> None:
         self.definitions: dict[Var, int] = {}
         self.exposed: dict[Var, None] = {}
         self.retyped: set[Var] = set()
+        self.needed_somewhere: set[Var] = set()
         self.shared = False
         self._records: dict[Stmt, _Record] = {}
         self._first: dict[Var, int] = {}  # where a variable is first defined; positions go down
@@ -187,6 +185,8 @@ class Liveness:
         Inside a scope that becomes a function, a variable that did not exist before the scope is not needed by later
         scopes that become functions and assign it themselves: they have a variable of their own of the name.
         """
+        if var not in self.needed_somewhere:
+            return False
         record: _Record | None = self._records[stmt]
         plain_only = False
         while record is not None:
@@ -212,9 +212,9 @@ class Liveness:
     # --- reads --------------------------------------------------------------------------------------------------------
 
     def _read(self, flow: _Flow, stack: list[Any]) -> None:
-        reads = flow.reads
+        reads, pop, push = flow.reads, stack.pop, stack.append
         while stack:
-            item = stack.pop()
+            item = pop()
             cls = type(item)
             if cls is Var or cls is IterArg:
                 reads[item] = True
@@ -223,9 +223,9 @@ class Liveness:
             else:
                 code = PUSH_CHILDREN.get(cls)
                 if code is not None:
-                    code(item, stack.append)
+                    code(item, push)
             kind = item.type
-            if type(kind) not in PLAIN_TYPES:
+            if type(kind) not in PLAIN_TYPES and not is_closed(kind):
                 self._read_type(flow, kind)
 
     def _read_value(self, flow: _Flow, value: Any, seen: Any) -> None:
@@ -237,19 +237,20 @@ class Liveness:
         operands: Sequence[Any] = value.args
         for e in operands:
             cls = type(e)
-            if cls is Var and type(e.type) in PLAIN_TYPES:
+            if cls is Var:
                 reads[e] = True
+                if type(e.type) not in PLAIN_TYPES and not is_closed(e.type):
+                    self._read_type(flow, e.type)
             elif cls not in CONSTANTS:
                 self._read(flow, [e])
         if value.attrs or value.kwargs:
             self._read(flow, attrs_expressions(value.attrs) + attrs_expressions(value.kwargs))
         kind = value.type
-        if kind is not seen and type(kind) not in PLAIN_TYPES:
+        if kind is not seen and type(kind) not in PLAIN_TYPES and not is_closed(kind):
             self._read_type(flow, kind)
 
     def _read_type(self, flow: _Flow, kind: Any) -> None:
-        if is_closed(kind):
-            return
+        """The reads in a type that is not closed."""
         found = self._type_reads.get(id(kind))
         if found is None:
             part = _Flow()
@@ -259,7 +260,11 @@ class Liveness:
             flow.reads[var] = True
 
     def _define(self, flow: _Flow, var: Var) -> None:
-        flow.define(var)
+        if var in flow.reads:
+            del flow.reads[var]
+        flow.assigned[var] = None
+        if flow.kills is not None:
+            flow.kills.add(var)
         self._count(var)
 
     def _count(self, var: Var) -> None:
@@ -287,7 +292,8 @@ class Liveness:
         self._define(flow, var)
         kind = var.type
         if type(kind) not in PLAIN_TYPES:
-            self._read_type(flow, kind)
+            if not is_closed(kind):
+                self._read_type(flow, kind)
             other = stmt.value.type
             if other is not kind and other != kind:
                 self.retyped.add(var)
@@ -324,11 +330,15 @@ class Liveness:
             self._parent, self._loop = outer
         return flow
 
+    def _note_rest(self, record: _Record, rest: _Flow, own: Sequence[Var]) -> None:
+        record.note_rest(rest, (*record.assigned, *own))
+        self.needed_somewhere.update(record.reads)
+
     def _results(self, flow: _Flow, variables: Sequence[Var]) -> None:
         for var in variables:
             self._define(flow, var)
         for var in variables:
-            if type(var.type) not in PLAIN_TYPES:
+            if type(var.type) not in PLAIN_TYPES and not is_closed(var.type):
                 self._read_type(flow, var.type)
 
     def _if(self, stmt: IfStmt, flow: _Flow) -> None:
@@ -337,10 +347,10 @@ class Liveness:
         other = self._part(record, stmt.else_body, self._loop)
         then = self._part(record, stmt.then_body, self._loop)
         record.assigned = _textual(other.assigned, then.assigned)
-        record.note_rest(rest, (*record.assigned, *stmt.return_vars))
+        self._note_rest(record, rest, stmt.return_vars)
         self._results(flow, stmt.return_vars)
         both = then
-        both.assigned = {**other.assigned, **then.assigned}
+        both.assigned = {**other.assigned, **then.assigned} if other.assigned else then.assigned
         both.escapes |= other.escapes
         if then.kills is None or other.kills is None:
             both.kills = other.kills if then.kills is None else then.kills
@@ -355,7 +365,7 @@ class Liveness:
         self._count(stmt.loop_var)
         body.assigned[stmt.loop_var] = None
         flow.put_before(body)
-        self._read(flow, [stmt.start, stmt.stop, stmt.step, *attrs_expressions(stmt.attrs)])
+        self._read(flow, [stmt.start, stmt.stop, stmt.step, *(attrs_expressions(stmt.attrs) if stmt.attrs else ())])
         self._carries(stmt, flow)
 
     def _while(self, stmt: WhileStmt, flow: _Flow) -> None:
@@ -366,18 +376,20 @@ class Liveness:
         record = self._open(stmt)
         body = self._part(record, stmt.body, record)
         record.assigned = _textual(body.assigned)
-        record.note_rest(flow, (*record.assigned, *bound, *stmt.return_vars))
+        self._note_rest(record, flow, (*bound, *stmt.return_vars))
         self._results(flow, stmt.return_vars)
-        self._read(body, list(conditions))
+        if conditions:
+            self._read(body, conditions)
         for var in (*bound, *stmt.iter_args):
             body.reads.pop(var, None)
         record.at_head = body.reads
+        self.needed_somewhere.update(body.reads)
         # An iteration that escapes need not assign all; and it is not certain that there is one.
         if not once or body.escapes or body.kills is None:
             body.kills = set()
         else:
             # Not in SSA form, since the value has to be carried out of the loop.
-            self.exposed.update(dict.fromkeys(var for var in body.kills if var in flow.reads))
+            self.exposed.update((var, None) for var in body.assigned if var in body.kills and var in flow.reads)
             body.kills.update(bound)
             self.exposed.update(dict.fromkeys(var for var in bound if var in flow.reads))
         body.escapes = False
@@ -387,7 +399,7 @@ class Liveness:
         for arg in stmt.iter_args:
             self._count(arg)
             self._read(flow, [arg.initValue])
-            if type(arg.type) not in PLAIN_TYPES:
+            if type(arg.type) not in PLAIN_TYPES and not is_closed(arg.type):
                 self._read_type(flow, arg.type)
 
     def _scope(self, stmt: Any, flow: _Flow) -> None:
@@ -396,7 +408,7 @@ class Liveness:
         part = self._part(record, stmt.body, self._loop)
         record.position = self._position
         record.assigned = _textual(part.assigned)
-        record.note_rest(flow, record.assigned if task_id is None else (*record.assigned, task_id))
+        self._note_rest(record, flow, () if task_id is None else (task_id,))
         if task_id is not None:
             self._define(flow, task_id)
             record.assigned.setdefault(task_id)
@@ -416,7 +428,8 @@ def _textual(*last_first: dict[Var, None]) -> dict[Var, None]:
     """Variables noted last first, the later piece of code first, in textual order."""
     found: dict[Var, None] = {}
     for part in reversed(last_first):
-        found.update(dict.fromkeys(reversed(part)))
+        if part:
+            found.update(dict.fromkeys(reversed(part)))
     return found
 
 

@@ -12,7 +12,18 @@ from ..ir.expr import ConstBool, ConstInt, Expr, Var
 from .arguments import bind_arguments
 from .bounds import INF, ConstIntBound, ConstIntBoundAnalyzer
 from .canonical import CanonicalSimplifier
-from .compare import ESTABLISHES, CompareResult, TransitiveComparisonAnalyzer, establishes
+from .compare import (
+    ESTABLISHES,
+    GE,
+    GT,
+    INCONSISTENT,
+    LE,
+    LT,
+    UNKNOWN,
+    WANTED,
+    TransitiveComparisonAnalyzer,
+    establishes,
+)
 from .intset import IntSet, IntSetAnalyzer
 from .leaves import Leaves
 from .modular import ModularSet, ModularSetAnalyzer
@@ -218,7 +229,7 @@ class Analyzer:
             return None
         left, right = cond.left, cond.right
         known = order_of_ranges(self.range_of(left), self.range_of(right))
-        verdict = _verdict(known, ESTABLISHES[cls])
+        verdict = verdict_of(known, cls)
         if verdict is not None:
             return verdict
         constant = type(left) is ConstInt or type(right) is ConstInt
@@ -227,18 +238,18 @@ class Analyzer:
         gap = self._difference(left, right)
         if not constant:  # else the ranges have said it
             known &= order_of_ranges(self.range_of(gap), (0, 0))
-        known &= self._transitive.try_compare(left, right)
+        known &= self._transitive.order(left, right)
         known &= self._compared_terms(gap)
-        return _verdict(known, ESTABLISHES[cls])
+        return verdict_of(known, cls)
 
-    def _compared_terms(self, gap: Any) -> CompareResult:
+    def _compared_terms(self, gap: Any) -> int:
         """How a difference compares with 0, by the facts about ``a + c`` and ``b`` if it is ``a - b + c``."""
         offset = gap.right if type(gap) is x.Add and type(gap.right) is ConstInt else None
         terms = gap if offset is None else gap.left
         if type(terms) is not x.Sub:
-            return CompareResult.kUnknown
+            return UNKNOWN
         first = terms.left if offset is None else x.Add(terms.left, offset, gap.dtype)
-        return self._transitive.try_compare(first, terms.right)
+        return self._transitive.order(first, terms.right)
 
     def _holds(self, part: Any) -> bool:
         cls = type(part)
@@ -249,7 +260,7 @@ class Analyzer:
         left, right = part.left, part.right
         if _fulfils(cls, self.range_of(self._difference(left, right))):
             return True
-        if establishes(self._transitive.try_compare(left, right), ESTABLISHES[cls]):
+        if establishes(self._transitive.order(left, right), WANTED[cls]):
             return True
         return self._by_intervals(cls, left, right) or self._by_normal_form(cls, left, right)
 
@@ -318,20 +329,21 @@ def _is_zero(e: Any) -> bool:
     return type(e) is ConstInt and e.value == 0
 
 
-def _verdict(known: CompareResult, wanted: CompareResult) -> bool | None:
-    """Whether what is known implies the wanted relation, or rules it out."""
-    if known is CompareResult.kInconsistent:
+def verdict_of(known: int, cls: type) -> bool | None:
+    """Whether what is known of two expressions implies a comparison of them, or rules it out."""
+    wanted = WANTED[cls]
+    if known == INCONSISTENT:
         return None
     return True if known & wanted == known else None if known & wanted else False
 
 
-def order_of_ranges(a: tuple[int, int], b: tuple[int, int]) -> CompareResult:
+def order_of_ranges(a: tuple[int, int], b: tuple[int, int]) -> int:
     """How values of two ranges compare."""
-    known = CompareResult.kUnknown
+    known = UNKNOWN
     if a[1] <= b[0] and a[1] != INF and b[0] != -INF:
-        known &= CompareResult.kLT if a[1] < b[0] else CompareResult.kLE
+        known &= LT if a[1] < b[0] else LE
     if a[0] >= b[1] and a[0] != -INF and b[1] != INF:
-        known &= CompareResult.kGT if a[0] > b[1] else CompareResult.kGE
+        known &= GT if a[0] > b[1] else GE
     return known
 
 
@@ -411,4 +423,4 @@ class ConstraintContext:
         self.exit_scope()
 
 
-__all__ = ["Analyzer", "ConstraintContext", "order_of_ranges"]
+__all__ = ["Analyzer", "ConstraintContext", "order_of_ranges", "verdict_of"]

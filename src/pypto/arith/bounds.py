@@ -111,6 +111,8 @@ def _sub(a: Range, b: Range) -> Range:
 
 
 def _mul(a: Range, b: Range) -> Range:
+    if b[0] == b[1] > 0:
+        return _times(a[0], b[0]), _times(a[1], b[0])
     corners = [_times(p, q) for p in a for q in b]
     return min(corners), max(corners)
 
@@ -295,7 +297,7 @@ class ConstIntBoundAnalyzer:
             if isinstance(part.left, Var):
                 found.append((part.left, _LIMITS[cls](self.range(part.right), self.range(part.left))))
             if isinstance(part.right, Var):
-                found.append((part.right, _LIMITS[_MIRROR[cls]](self.range(part.left), self.range(part.right))))
+                found.append((part.right, _LIMITS[MIRROR[cls]](self.range(part.left), self.range(part.right))))
         return found
 
     def _visit(self, e: Any) -> None:
@@ -358,6 +360,7 @@ _LIMITS: dict[type, Callable[[Range, Range], Range]] = {
     x.Eq: lambda limit, _known: limit,
     x.Ne: _unequal,
 }
-_MIRROR: dict[type, type] = {x.Lt: x.Gt, x.Le: x.Ge, x.Gt: x.Lt, x.Ge: x.Le, x.Eq: x.Eq, x.Ne: x.Ne}
+# ``a OP b`` is ``b MIRROR[OP] a``.
+MIRROR: dict[type, type] = {x.Lt: x.Gt, x.Le: x.Ge, x.Gt: x.Lt, x.Ge: x.Le, x.Eq: x.Eq, x.Ne: x.Ne}
 
-__all__ = ["ConstIntBound", "ConstIntBoundAnalyzer", "cast_range", "dtype_range"]
+__all__ = ["MIRROR", "ConstIntBound", "ConstIntBoundAnalyzer", "cast_range", "dtype_range"]

@@ -7,8 +7,11 @@ from typing import Any
 
 from ..ir import expr as x
 from ..ir.dtype import DataType
-from ..ir.expr import BinaryExpr, UnaryExpr
 from ..ir.type import ScalarType
+
+# Classes of operators by the number of their operands.
+BINARY: frozenset[type] = frozenset(x.BINARY_CLASSES)
+UNARY: frozenset[type] = frozenset(x.UNARY_CLASSES)
 
 # How many expressions a memo may keep alive before it is emptied.
 MEMO_LIMIT = 50_000
@@ -16,9 +19,10 @@ MEMO_LIMIT = 50_000
 
 def operands(e: Any) -> tuple[Any, ...]:
     """The children that scalar analyses look at: those of operators. Calls, tuples and variables are leaves."""
-    if isinstance(e, BinaryExpr):
+    cls = type(e)
+    if cls in BINARY:
         return e.left, e.right
-    return (e.operand,) if isinstance(e, UnaryExpr) else ()
+    return (e.operand,) if cls in UNARY else ()
 
 
 def scalar_dtype(e: Any) -> DataType | None:
@@ -68,11 +72,11 @@ def post_order(root: Any, done: Any, visit: Callable[[Any], None], children: Cal
         if node in done:
             stack.pop()
             continue
-        waiting = [child for child in children(node) if child not in done]
-        if waiting:
-            waiting.reverse()
-            stack += waiting
-        else:
+        size = len(stack)
+        for child in children(node):
+            if child not in done:
+                stack.insert(size, child)  # the first child on top
+        if len(stack) == size:
             stack.pop()
             visit(node)
 
@@ -130,9 +134,9 @@ class Interner:
     def _visit(self, e: Any) -> None:
         numbers = self._numbers
         cls = type(e)
-        if isinstance(e, BinaryExpr):
+        if cls in BINARY:
             key: Any = (cls, e.dtype, numbers[e.left], numbers[e.right])
-        elif isinstance(e, UnaryExpr):
+        elif cls in UNARY:
             key = (cls, e.dtype, numbers[e.operand])
         elif cls is x.ConstInt or cls is x.ConstBool:
             key = (cls, e.type.dtype, e.value)
@@ -147,7 +151,9 @@ class Interner:
 
 
 __all__ = [
+    "BINARY",
     "MEMO_LIMIT",
+    "UNARY",
     "Interner",
     "Memo",
     "conjuncts",

@@ -63,7 +63,7 @@ def build_name(base: str, qualifier: str | None = None, role: str | None = None,
     Raises ``ValueError`` for a base that contains the delimiter, an unknown role or a negative version.
     """
     if DELIMITER in base:
-        raise ValueError(f"the base name {base!r} contains the reserved delimiter {DELIMITER!r}")
+        raise ValueError(f"IR auto-name base cannot contain reserved delimiter {DELIMITER!r}: {base!r}")
     if role is not None and role not in ROLES:
         raise ValueError(f"unknown role {role!r} in a name: one of {', '.join(sorted(ROLES))}")
     if version is not None and version < 0:

@@ -178,7 +178,7 @@ class NodeMeta(type):
         if "__init__" not in namespace and fields and not abstract:
             cls.__init__ = _generated_init(cls, namespace.get("_init_order"))  # type: ignore[misc]
         if not abstract:
-            cls.replace = _generated_replace(cls)  # type: ignore[attr-defined]
+            cls.replace = _first_replace  # type: ignore[attr-defined]
         return cls
 
 
@@ -248,6 +248,13 @@ def _generated_init(cls: NodeMeta, order: tuple[str, ...] | None) -> Callable[..
 _KEPT: Any = object()  # stands for the value that a field has already
 
 
+def _first_replace(self: Any, **changes: Any) -> Any:
+    """:meth:`IRNode.replace` of each class until it is called: to make code for all classes delays the import."""
+    cls = type(self)
+    cls.replace = _generated_replace(cls)
+    return cls.replace(self, **changes)
+
+
 def _generated_replace(cls: Any) -> Callable[..., Any]:
     """:meth:`IRNode.replace` of a class: passes copy nodes all the time, so the fields are written out."""
     names = [info.name for info in cls.node_fields]
@@ -275,7 +282,7 @@ class IRNode(metaclass=NodeMeta, abstract=True):
 
     node_fields: tuple[FieldInfo, ...]
     # What ``replace`` has to do besides copying fields, for classes with state outside of the table.
-    _finish_copy: ClassVar[Callable[[Any, Any], None] | None] = None
+    _finish_copy: ClassVar[Any] = None
     span: Span = ignored()
 
     if TYPE_CHECKING:

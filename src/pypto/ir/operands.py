@@ -12,7 +12,21 @@ from typing import Any
 
 from .dtype import DataType
 from .enums import ArgDirection, MemorySpace, PadValue, TensorLayout, TileLayout
-from .expr import BINARY_CLASSES, UNARY_CLASSES, Call, MakeTuple, MemRef, Submit, TupleGetItemExpr, WindowBuffer
+from .expr import (
+    BINARY_CLASSES,
+    UNARY_CLASSES,
+    Call,
+    ConstBool,
+    ConstFloat,
+    ConstInt,
+    IterArg,
+    MakeTuple,
+    MemRef,
+    Submit,
+    TupleGetItemExpr,
+    Var,
+    WindowBuffer,
+)
 from .node import FrozenList
 from .type_fields import PLAIN_TYPES, is_closed, type_expressions
 
@@ -69,4 +83,41 @@ OPERANDS: dict[type, Callable[[Any], Sequence[Any]]] = {
     **dict.fromkeys(UNARY_CLASSES, lambda e: (e.operand,)),
 }
 
-__all__ = ["OPERANDS", "attrs_operands"]
+# Expressions without operands.
+LEAVES: frozenset[type] = frozenset((Var, IterArg, ConstInt, ConstFloat, ConstBool))
+_BINARY: frozenset[type] = frozenset(BINARY_CLASSES)
+_UNARY: frozenset[type] = frozenset(UNARY_CLASSES)
+
+
+def holds_call(e: Any) -> bool:
+    """Whether there is a Call or Submit in an expression. (A MemRef or a window buffer never holds one.)
+
+    Hardly ever, and asked of every operand: this is what has to be fast.
+    """
+    leaves, binary = LEAVES, _BINARY
+    # A stack, since chains of operators may be thousands of levels deep.
+    stack = [e]
+    pop, push = stack.pop, stack.append
+    while stack:
+        e = pop()
+        cls = type(e)
+        if cls in binary:
+            left, right = e.left, e.right
+            if type(left) not in leaves:
+                push(left)
+            if type(right) not in leaves:
+                push(right)
+        elif cls is MakeTuple:
+            for item in e.elements:
+                if type(item) not in leaves:
+                    push(item)
+        elif cls is Call or cls is Submit:
+            return True
+        elif cls in _UNARY:
+            push(e.operand)
+        elif cls is TupleGetItemExpr:
+            push(e.tuple)
+    return False
+
+
+__all__ = ["LEAVES", "OPERANDS", "attrs_operands", "holds_call"]

@@ -6,7 +6,7 @@ itself when no child changes.
 
 from __future__ import annotations
 
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any
 
 from ..diag.errors import InternalError
@@ -30,6 +30,12 @@ from .traversal import (
 )
 from .type import TupleType
 from .type_fields import PLAIN_TYPES
+
+_CLASSES: dict[str, type] = {"Stmt": Stmt, "Expr": Expr, "Any": Expr, **{cls.__name__: cls for cls in NODE_CLASSES}}
+# The node classes that a field of a class may hold: a look-up of the type is faster than ``isinstance``.
+_ACCEPTED = {name: frozenset(c for c in NODE_CLASSES if issubclass(c, wanted)) for name, wanted in _CLASSES.items()}
+_EXPRESSIONS = _ACCEPTED["Expr"]
+_STATEMENTS = _ACCEPTED["Stmt"]
 
 # --- code for one class -----------------------------------------------------------------------------------------------
 
@@ -88,10 +94,16 @@ def _compile(cls: type[IRNode]) -> Method:
         # An iter_arg means its new self in the loop only.
         lines += [f"if new_{name} is not old_{name}:", f"    for c in old_{name}: remap.pop(c, None)"]
     lines += ["if " + " and ".join(f"new_{f.name} is old_{f.name}" for f in fields) + ": return op"]
+    accepted: dict[str, Any] = {}
     for info in fields:
         if info.kind in (Kind.NODE, Kind.OPTIONAL, Kind.LIST):
             wanted, name = field_class_name(cls, info.name), info.name
-            lines += [f"if new_{name} is not old_{name}: check(op, {name!r}, new_{name}, {wanted!r})"]
+            accepted[f"accepted_{wanted}"] = _ACCEPTED[wanted]
+            if info.kind is Kind.LIST:
+                odd = f"not accepted_{wanted}.issuperset(map(type, new_{name}))"
+            else:
+                odd = f"type(new_{name}) not in accepted_{wanted}"
+            lines += [f"if new_{name} is not old_{name} and {odd}: check(op, {name!r}, new_{name}, {wanted!r})"]
     if issubclass(cls, Expr):
         lines += ["new = alloc(type(op))"]
         rewritten = [info.name for info in fields]
@@ -106,14 +118,12 @@ def _compile(cls: type[IRNode]) -> Method:
         "FrozenList": FrozenList,
         "PLAIN": PLAIN_TYPES,
         "alloc": object.__new__,
+        **accepted,
         "check": check_child,
         "rewrite_attrs": rewrite_attrs,
         **{f"set_{info.name}": info.setter for info in NODE_FIELDS[cls]},
     }
     return make_function("rewrite", "self, op", lines, env)  # type: ignore[no-any-return]
-
-
-_CLASSES: dict[str, type] = {"Stmt": Stmt, "Expr": Expr, "Any": Expr, **{cls.__name__: cls for cls in NODE_CLASSES}}
 
 
 def check_child(op: IRNode, name: str, new: Any, wanted: str) -> None:
@@ -220,8 +230,10 @@ def _binary(self: Any, op: Any) -> Any:
 def _with_operands(op: Any, left: Any, right: Any) -> Any:
     if left is op.left and right is op.right:
         return op
-    check_child(op, "left", left, "Expr")
-    check_child(op, "right", right, "Expr")
+    if type(left) not in _EXPRESSIONS:
+        check_child(op, "left", left, "Expr")
+    if type(right) not in _EXPRESSIONS:
+        check_child(op, "right", right, "Expr")
     return op.replace(left=left, right=right)
 
 
@@ -230,9 +242,8 @@ def _seq_stmts(self: Any, op: Any) -> Any:
     new = [d[type(c)](self, c) for c in old]
     if all(map(is_, new, old)):
         return op
-    for item in new:
-        if not isinstance(item, Stmt):
-            check_child(op, "stmts", item, "Stmt")
+    if not _STATEMENTS.issuperset(map(type, new)):
+        check_child(op, "stmts", FrozenList(new), "Stmt")
     return seq(new, op.span)
 
 
@@ -245,7 +256,7 @@ def _program(self: Any, op: Any) -> Any:
 
 def _make_tuple(self: Any, op: Any) -> Any:
     new = _compiled_make_tuple(self, op)
-    if new is op or all(e.type is old.type for e, old in zip(new.elements, op.elements, strict=True)):
+    if new is op or all(map(is_, map(_type_of, new.elements), map(_type_of, op.elements))):
         return new
     return new.replace(type=TupleType([e.type for e in new.elements]))
 
@@ -260,6 +271,7 @@ def _tuple_get_item(self: Any, op: Any) -> Any:
     return new
 
 
+_type_of = attrgetter("type")
 _compiled_make_tuple = _compile(x.MakeTuple)
 _compiled_tuple_get_item = _compile(x.TupleGetItemExpr)
 

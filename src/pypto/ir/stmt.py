@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..diag.errors import InternalError
@@ -89,7 +89,10 @@ class YieldStmt(Stmt):
     value: FrozenList[Expr] = use(Kind.LIST)
 
     def __init__(self, value: Any = None, span: Any = UNKNOWN_SPAN) -> None:
-        _init_values(self, value, span, _set_yielded)
+        if type(value) is not FrozenList:
+            value, span = _checked_values("YieldStmt", value, span)
+        _set_yielded(self, value)
+        _set_span(self, span)
 
 
 class ReturnStmt(Stmt):
@@ -99,20 +102,21 @@ class ReturnStmt(Stmt):
     value: FrozenList[Expr] = use(Kind.LIST)
 
     def __init__(self, value: Any = None, span: Any = UNKNOWN_SPAN) -> None:
-        _init_values(self, value, span, _set_returned)
+        if type(value) is not FrozenList:
+            value, span = _checked_values("ReturnStmt", value, span)
+        _set_returned(self, value)
+        _set_span(self, span)
 
 
 _set_yielded = YieldStmt.__dict__["value"].__set__
 _set_returned = ReturnStmt.__dict__["value"].__set__
 
 
-def _init_values(self: Any, value: Any, span: Any, set_value: Callable[[Any, Any], None]) -> None:
-    if type(value) is not FrozenList:
-        if isinstance(value, Span):
-            value, span = None, value
-        value = checked_list(value, Expr, type(self).__name__, "value")
-    set_value(self, value)
-    _set_span(self, span)
+def _checked_values(owner: str, value: Any, span: Any) -> tuple[FrozenList[Expr], Span]:
+    """Values and span of a statement that may be made from its span alone."""
+    if isinstance(value, Span):
+        value, span = None, value
+    return checked_list(value, Expr, owner, "value"), span
 
 
 class ForStmt(Stmt):
@@ -185,7 +189,7 @@ class SeqStmts(Stmt):
     stmts: FrozenList[Stmt] = use(Kind.LIST)
 
     def __init__(self, stmts: Sequence[Stmt], span: Span = UNKNOWN_SPAN) -> None:
-        _set_stmts(self, checked_list(stmts, Stmt, "SeqStmts", "stmts"))
+        _set_stmts(self, stmts if type(stmts) is FrozenList else checked_list(stmts, Stmt, "SeqStmts", "stmts"))
         _set_span(self, span)
 
     def __getitem__(self, index: int) -> Stmt:
@@ -201,13 +205,9 @@ _set_span = IRNode.__dict__["span"].__set__
 
 def seq(stmts: Sequence[Stmt], span: Span = UNKNOWN_SPAN) -> Stmt:
     """The flattening constructor that rewriters use: nested sequences are inlined, a single statement unwrapped."""
-    flat: list[Stmt] = []
-    for stmt in stmts:
-        if type(stmt) is SeqStmts:
-            flat.extend(inner for outer in stmt.stmts for inner in _inline(outer))
-        else:
-            flat.append(stmt)
-    return flat[0] if len(flat) == 1 else SeqStmts(FrozenList(flat), span)
+    if SeqStmts in map(type, stmts):
+        stmts = [inner for stmt in stmts for inner in _inline(stmt)]
+    return stmts[0] if len(stmts) == 1 else SeqStmts(FrozenList(stmts), span)
 
 
 def _inline(stmt: Stmt) -> Sequence[Stmt]:

@@ -9,7 +9,7 @@ from .expr import Expr, IterArg, MemRef, Var
 from .mutator import IRMutator
 from .node import FrozenList, IRNode, Kind, Role
 from .program import Function, Program
-from .stmt import ScopeStmt, SeqStmts, Stmt
+from .stmt import AssignStmt, ScopeStmt, SeqStmts, Stmt
 from .traversal import NODE_CLASSES, NODE_FIELDS, child_fields, field_class_name, walk
 from .type_fields import is_closed, map_type, type_expressions
 
@@ -97,6 +97,9 @@ def definitions(node: IRNode) -> list[Any]:
     stack = [node]
     while stack:
         item = stack.pop()
+        if type(item) is AssignStmt:  # most statements, without a detour
+            found[item.var] = None
+            continue
         defines, inside = _DEFINING[type(item)]
         for name, is_list in defines:
             value = getattr(item, name)

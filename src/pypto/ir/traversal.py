@@ -294,7 +294,9 @@ def _marking_carries(override: Method, field: str) -> Method:
     """An overridden visit of a loop, behind a note that its iter_args are being defined."""
 
     def visit_loop(self: Traversal, op: Any) -> Any:
-        self._fresh.update(getattr(op, field))
+        carried = getattr(op, field)
+        if carried:
+            self._fresh.update(carried)
         return override(self, op)
 
     return visit_loop

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .call_types import deduce_call_return_type
-from .expr import Expr, IterArg, MemRef, Var, WindowBuffer
+from .expr import IterArg, Var
 from .node import IRNode, Kind, Role
 from .program import Function, Program
 from .recursion import deep_recursion
@@ -28,6 +28,7 @@ from .stmt import (
 )
 from .substitution import deep_clone, definitions, substitute, substitute_expr, substitute_stmt
 from .traversal import (
+    CONSTANTS,
     NODE_CLASSES,
     NODE_FIELDS,
     PUSH_CHILDREN,
@@ -126,7 +127,7 @@ def get_last_yield_stmt(body: Stmt | None) -> YieldStmt | None:
             return body
         if type(body) is SeqStmts:
             body = body.stmts[-1] if body.stmts else None
-        elif isinstance(body, (RuntimeScopeStmt, SplitAivScopeStmt)):
+        elif type(body) is RuntimeScopeStmt or type(body) is SplitAivScopeStmt:
             body = body.body
         else:
             return None
@@ -135,6 +136,8 @@ def get_last_yield_stmt(body: Stmt | None) -> YieldStmt | None:
 
 def own_definitions(stmt: Stmt) -> list[Any]:
     """The variables that a statement defines itself, without those in its bodies; a scope defines its task id."""
+    if type(stmt) is AssignStmt:
+        return [stmt.var]
     found: list[Any] = []
     for info in NODE_FIELDS[type(stmt)]:
         if info.role is Role.DEFINITION:
@@ -195,14 +198,6 @@ def free_vars(node: IRNode, types: bool = True) -> list[Any]:
     return list(search.found)
 
 
-def _open_type_expressions(node: Any) -> list[Any]:
-    """The expressions in the types that a node states itself, where there are variables among them."""
-    if isinstance(node, Expr):
-        kind = node.type
-        return [] if type(kind) in PLAIN_TYPES or is_closed(kind) else type_expressions(kind)
-    return own_type_expressions(node)
-
-
 class _FreeVars:
     def __init__(self, types: bool) -> None:
         self.found: dict[Any, None] = {}
@@ -228,12 +223,14 @@ class _FreeVars:
             self._uses([node, node.initValue] if isinstance(node, IterArg) else [node])
 
     def _define(self, *variables: Any) -> None:
+        defined = self._defined
         for variable in variables:
-            if variable not in self._defined:
-                self._defined.add(variable)
+            if variable not in defined:
+                defined.add(variable)
                 self._trail.append(variable)
         for variable in variables:
-            self._look_at_type(variable)
+            if type(variable.type) not in PLAIN_TYPES:
+                self._look_at_type(variable)
 
     def _forget(self, mark: int) -> list[Any]:
         inside = self._trail[mark:]
@@ -243,30 +240,34 @@ class _FreeVars:
 
     def _uses(self, roots: list[Any]) -> None:
         stack = roots[::-1]
-        push = stack.append
+        pop, push, defined, found = stack.pop, stack.append, self._defined, self.found
         while stack:
-            item = stack.pop()
-            if isinstance(item, Var) and not isinstance(item, (MemRef, WindowBuffer)):
-                if item not in self._defined:
-                    self.found[item] = None
-                self._look_at_type(item)
-                continue
-            code = PUSH_CHILDREN.get(type(item))
-            if code is not None:
-                code(item, push)
-            if self._types:
-                stack.extend(reversed(_open_type_expressions(item)))
+            item = pop()
+            cls = type(item)
+            if cls is Var or cls is IterArg:
+                if item not in defined:
+                    found[item] = None
+                if type(item.type) not in PLAIN_TYPES:
+                    self._look_at_type(item)
+            elif cls not in CONSTANTS:
+                code = PUSH_CHILDREN.get(cls)
+                if code is not None:
+                    code(item, push)
+                kind = item.type
+                if self._types and type(kind) not in PLAIN_TYPES and not is_closed(kind):
+                    stack.extend(reversed(type_expressions(kind)))
 
     def _look_at_type(self, variable: Any) -> None:
-        if self._types and variable not in self._typed:
+        if self._types and not is_closed(variable.type) and variable not in self._typed:
             self._typed.add(variable)
-            found = _open_type_expressions(variable)
-            if found:
-                self._uses(found)
+            self._uses(type_expressions(variable.type))
 
     def _stmt(self, stmt: Any) -> None:
         cls = type(stmt)
-        if cls is SeqStmts:
+        if cls is AssignStmt:
+            self._uses([stmt.value])
+            self._define(stmt.var)
+        elif cls is SeqStmts:
             for item in stmt.stmts:
                 self._stmt(item)
         elif cls is IfStmt:

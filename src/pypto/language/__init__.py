@@ -26,7 +26,7 @@ from pypto.ir.enums import (
     TensorLayout,
     TileLayout,
 )
-from pypto.ir.type import MemRefType, PtrType
+from pypto.ir.type import MemRefType, PtrType, UnknownType
 
 from . import arg_direction as adir
 from . import op, optimizations, parser

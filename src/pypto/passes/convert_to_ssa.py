@@ -45,7 +45,7 @@ from ..ir.mutator import IRMutator
 from ..ir.node import FrozenDict, FrozenList
 from ..ir.program import Function, Program
 from ..ir.rewriting import rewrite_attrs
-from ..ir.stmt import Stmt, attach_leading_comments
+from ..ir.stmt import Stmt
 from ..ir.type import ScalarType, ShapedType, TupleType
 from ..ir.type_fields import is_closed, rebuild_type
 from ..verify.properties import IRProperty
@@ -163,15 +163,12 @@ class _Renamer(Loops):
                 self._flags[var] = None
         if new is var and value is old:
             return op  # type: ignore[no-any-return]
-        made = st.AssignStmt(new, value, op.span)
-        comments = op.leading_comments
-        return attach_leading_comments(made, comments) if comments else made
+        return op.replace(var=new, value=value)  # type: ignore[no-any-return]
 
     def _with_memref(self, kind: Any, declared: Any) -> Any:
-        memref = getattr(declared, "memref", None)
-        if memref is None or kind.memref is memref:
+        if not isinstance(declared, ShapedType) or declared.memref is None or kind.memref is declared.memref:
             return kind
-        return rebuild_type(kind, {"memref": self._rewrite_child(memref)})
+        return rebuild_type(kind, {"memref": self._rewrite_child(declared.memref)})
 
     def visit_eval_stmt(self, op: Any) -> Stmt:
         self._at = op
@@ -226,7 +223,8 @@ class _Renamer(Loops):
         if type(op) is st.SpmdScopeStmt:
             changes["core_num"] = self._dispatch[type(op.core_num)](self, op.core_num)
         elif type(op) is st.CommDomainScopeStmt:
-            changes["slots"] = FrozenList([self._dispatch[type(slot)](self, slot) for slot in op.slots])
+            slots = FrozenList([self._dispatch[type(slot)](self, slot) for slot in op.slots])
+            changes["slots"] = op.slots if same(slots, op.slots) else slots
         boundary = type(op) in OUTLINE_BOUNDARIES
         if boundary:
             self._boundaries.append(op)
@@ -239,8 +237,9 @@ class _Renamer(Loops):
             if new is task_id and all(map(is_, attrs.values(), op.attrs.values())):
                 attrs = op.attrs
         changes["attrs"] = attrs
-        changes = {name: new for name, new in changes.items() if not same(new, getattr(op, name))}
-        return op.replace(**changes) if changes else op  # type: ignore[no-any-return]
+        if all(new is getattr(op, name) for name, new in changes.items()):
+            return op  # type: ignore[no-any-return]
+        return op.replace(**changes)  # type: ignore[no-any-return]
 
     visit_in_core_scope_stmt = visit_cluster_scope_stmt = visit_hierarchy_scope_stmt = _scope
     visit_spmd_scope_stmt = visit_split_aiv_scope_stmt = visit_runtime_scope_stmt = _scope

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ..ir.expr import Var
 from ..ir.names import build_name, fresh_name_like
 from ..ir.program import Function
 from ..ir.tree import definitions
@@ -13,8 +16,9 @@ class NameSupply:
     Names are hints and carry no meaning; different ones make dumps readable and the same in every run.
     """
 
-    def __init__(self, function: Function) -> None:
-        self.used = {variable.name_hint for variable in definitions(function)}
+    def __init__(self, function: Function, defined: Iterable[Var] | None = None) -> None:
+        """``defined``: the variables that the function defines, for a caller who knows them."""
+        self.used = {variable.name_hint for variable in (definitions(function) if defined is None else defined)}
         self._next: dict[tuple[str, str | None], int] = {}
 
     def fresh(self, base: str, role: str | None = None, qualifier: str | None = None) -> str:

@@ -50,6 +50,8 @@ class PassPipeline:
 
         Raises :class:`VerificationError` (a ``pypto.Error``) naming the pass behind which a property does not hold.
         """
+        if not isinstance(program, Program):
+            raise TypeError(f"a pipeline takes an ir.Program, got {type(program).__name__}")
         if not self._passes:
             return program
         context = PassContext.current()

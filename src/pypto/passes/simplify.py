@@ -44,17 +44,18 @@ from ..ir import stmt as st
 from ..ir.dtype import DataType
 from ..ir.enums import ForKind
 from ..ir.expr import ConstInt, Expr, GlobalVar, IterArg, MemRef, Var, WindowBuffer
-from ..ir.node import FrozenDict, FrozenList, Kind, Role
+from ..ir.node import FrozenDict, FrozenList
 from ..ir.program import Function, Program
 from ..ir.recursion import deep_recursion
 from ..ir.stmt import Stmt, seq
-from ..ir.traversal import NODE_FIELDS, walk
+from ..ir.traversal import walk
 from ..ir.tree import deduce_call_return_type, flatten_to_stmts, get_last_yield_stmt, stmt_children
 from ..ir.type import ScalarType, ShapedType, TensorType, TupleType, Type
 from ..ir.type_fields import PLAIN_TYPES, is_closed, map_type, type_expressions
 from ..ops.registry import REGISTRY, build
 from ..ops.transfer import layout_of
 from .base import FunctionPass, Pass
+from .function_parts import FunctionParts
 from .simplify_dead_code import remove_dead_code
 from .simplify_scalars import CONSTANTS, Scalars
 from .statement_lists import StatementRemover, with_comments
@@ -66,15 +67,18 @@ class Simplify(FunctionPass):
     name = "Simplify"
 
     def run_on(self, function: Function, program: Program) -> Function:
+        parts = FunctionParts(function)
         while True:
-            walker = _Simplifier(function, program)
+            walker = _Simplifier(parts, program)
             simplified = walker.run()
-            if walker.may_die:
-                simplified = remove_dead_code(simplified)
+            if simplified is not function:
+                parts = FunctionParts(simplified)
+            simplified = remove_dead_code(parts)
             # What went may have held more back: the other assignment of a name, or the escape of a loop.
             if simplified is function or not walker.folded or not (walker.reassigned or walker.escapes):
                 return simplified
             function = simplified
+            parts = FunctionParts(function)
 
 
 def simplify() -> Pass:
@@ -85,13 +89,12 @@ def simplify() -> Pass:
 class _Simplifier(StatementRemover):
     """One walk over a function."""
 
-    def __init__(self, function: Function, program: Program) -> None:
-        self._function = function
+    def __init__(self, parts: FunctionParts, program: Program) -> None:
+        self._function = parts.function
         self._program = program
-        self.reassigned = _reassigned(function)
+        self.reassigned = parts.reassigned()
         self.folded = False  # whether a branch or a loop was folded
         self.escapes = False  # whether a loop stayed because of an escape
-        self.may_die = False  # whether there are scalars or results of branches
         self._scalars = Scalars(self._child, self._remap, self.reassigned)
         self._constants: list[Any] = []  # variables that stand for constants, in the order of the assignments
 
@@ -129,7 +132,10 @@ class _Simplifier(StatementRemover):
         known = self._remap.get(var)
         if known is not None:
             return known
-        return self._with_type(var, self._rewrite_type(var.type))
+        kind = var.type
+        if type(kind) in PLAIN_TYPES or is_closed(kind):
+            return var
+        return self._with_type(var, self._rewrite_type(kind))
 
     def _with_type(self, var: Any, kind: Type) -> Any:
         if kind is var.type:
@@ -140,7 +146,7 @@ class _Simplifier(StatementRemover):
         return new
 
     def _defined_all(self, variables: FrozenList[Any]) -> FrozenList[Any]:
-        return self._items(variables, self._defined)
+        return self._items(variables, self._defined) if variables else variables
 
     def _items(self, old: FrozenList[Any], code: Any) -> FrozenList[Any]:
         return _kept(old, [code(item) for item in old])
@@ -157,7 +163,6 @@ class _Simplifier(StatementRemover):
 
     def _know(self, var: Any, value: Any) -> None:
         """Remember what was assigned to a scalar."""
-        self.may_die = True
         if var in self.reassigned:
             return
         if type(value) in CONSTANTS:
@@ -199,31 +204,37 @@ class _Simplifier(StatementRemover):
 
     def visit_call(self, op: x.Call) -> Expr:
         kind, scalars = op.type, self._scalars
-        # What decides a type must mean the same in and outside of a branch.
-        decides = scalars.conditional and type(kind) not in PLAIN_TYPES and not is_closed(kind)
-        outer, scalars.for_types = scalars.for_types, scalars.for_types or decides
-        args = self._operands(op.args)
-        scalars.for_types = outer
+        closed = type(kind) in PLAIN_TYPES or is_closed(kind)
+        if closed or not scalars.conditional:
+            args = self._operands(op.args)
+        else:  # what decides a type must mean the same in and outside of a branch
+            outer, scalars.for_types = scalars.for_types, True
+            args = self._operands(op.args)
+            scalars.for_types = outer
         attrs = self._attributes(op.attrs) if op.attrs else op.attrs
         kwargs = self._attributes(op.kwargs) if op.kwargs else op.kwargs
-        if args is op.args and kwargs is op.kwargs:
-            new_kind = self._rewrite_type(kind)
-        else:
+        if args is not op.args or kwargs is not op.kwargs:
             new_kind = self._refreshed(op, args, kwargs)
+        else:
+            new_kind = kind if closed else self._rewrite_type(kind)
         if len(args) == 1 and op.op.name == "tensor.view" and _keeps_layout(kwargs, args[0]):
             return args[0]  # type: ignore[no-any-return]
         if args is op.args and attrs is op.attrs and kwargs is op.kwargs and new_kind is kind:
             return op
         return x.Call.make(op.op, args, kwargs, attrs, new_kind, op.span)
 
-    def _operands(self, old: FrozenList[Any]) -> FrozenList[Any]:
+    def _operands(self, old: list[Any]) -> Any:
         """Operands rewritten; the quick cases first."""
         dispatch, remap = self._dispatch, self._remap
+        changed = False
         new = []
         for e in old:
             cls = type(e)
-            new.append(remap.get(e, e) if cls is Var else e if cls in CONSTANTS else dispatch[cls](self, e))
-        return _kept(old, new)
+            item = remap.get(e, e) if cls is Var else e if cls in CONSTANTS else dispatch[cls](self, e)
+            if item is not e:
+                changed = True
+            new.append(item)
+        return FrozenList(new) if changed else old
 
     def visit_make_tuple(self, op: x.MakeTuple) -> Expr:
         elements = self._operands(op.elements)
@@ -304,15 +315,21 @@ class _Simplifier(StatementRemover):
         if type(old.type) is ScalarType:
             self._know(old, value)
             return op if value is before else op.replace(value=value)
+        kind = old.type
         var = self._remap.get(old)
         if var is None:
-            kind = old.type
+            if value is before and (type(kind) in PLAIN_TYPES or is_closed(kind)):
+                return op
             follows = kind is before.type or (value.type is not before.type and kind == before.type)
             if follows and not _has_memref(kind):
                 var = self._with_type(old, value.type)
             else:
                 var = self._defined(old)
         return op if var is old and value is before else op.replace(var=var, value=value)
+
+    def visit_yield_stmt(self, op: st.YieldStmt) -> Stmt:
+        values = self._operands(op.value)
+        return op if values is op.value else op.replace(value=values)
 
     def _scope(self, op: Any) -> Stmt:
         changes: dict[str, Any] = {"attrs": self._attributes(op.attrs)}
@@ -331,13 +348,6 @@ class _Simplifier(StatementRemover):
     visit_runtime_scope_stmt = _scope
     visit_comm_domain_scope_stmt = _scope
 
-    def _region(self, body: Any) -> Any:
-        """A body of its own: constants that are assigned in it count in it only."""
-        mark = len(self._constants)
-        new = self._child(body)
-        self._end_constants(mark)
-        return new
-
     def _end_constants(self, mark: int) -> None:
         inside = self._constants[mark:]
         if inside:
@@ -349,8 +359,7 @@ class _Simplifier(StatementRemover):
     # --- branches -----------------------------------------------------------------------------------------------------
 
     def visit_if_stmt(self, op: st.IfStmt) -> Stmt:
-        condition = self._child(op.condition)
-        truth = self._scalars.truth(condition)
+        condition, truth = self._scalars.decided(op.condition)
         if truth is not None:
             taken = self._taken(op, op.then_body if truth else op.else_body)
             if taken is not None:
@@ -358,24 +367,32 @@ class _Simplifier(StatementRemover):
         then_body = self._branch(op.then_body, condition, False)
         else_body = None if op.else_body is None else self._branch(op.else_body, condition, True)
         results = op.return_vars
-        if results:
-            self.may_die = True
+        if then_body is op.then_body and else_body is op.else_body:
+            results = self._defined_all(results)
+            if results is op.return_vars:
+                return op if condition is op.condition else op.replace(condition=condition)
+        elif results:
             results = self._results(op, then_body, else_body)
-        new = {"condition": condition, "then_body": then_body, "else_body": else_body, "return_vars": results}
-        return op if _same_fields(op, new) else op.replace(**new)
+        return op.replace(condition=condition, then_body=then_body, else_body=else_body, return_vars=results)  # type: ignore[no-any-return]
 
     def _branch(self, body: Stmt, condition: Expr, negated: bool) -> Stmt:
+        """A branch: constants that are assigned in it count in it only."""
+        mark = len(self._constants)
         self._scalars.assume(condition, negated)
-        new = self._region(body)
+        new = self._dispatch[type(body)](self, body)
         self._scalars.leave()
+        if len(self._constants) > mark:
+            self._end_constants(mark)
         return new  # type: ignore[no-any-return]
 
     def _results(self, op: st.IfStmt, then_body: Stmt, else_body: Stmt | None) -> FrozenList[Any]:
         """The results of a branch: where both branches yield a more specific type, the result has it."""
-        old = [get_last_yield_stmt(body) for body in (op.then_body, op.else_body)]
-        new = [get_last_yield_stmt(body) for body in (then_body, else_body)]
-        yields = [stmt.value for stmt in (*old, *new) if stmt is not None]
-        if len(yields) < 4 or any(len(values) != len(op.return_vars) for values in yields):
+        new_then, old_then = get_last_yield_stmt(then_body), get_last_yield_stmt(op.then_body)
+        new_else, old_else = get_last_yield_stmt(else_body), get_last_yield_stmt(op.else_body)
+        if (new_then is old_then and new_else is old_else) or None in (new_then, old_then, new_else, old_else):
+            return self._defined_all(op.return_vars)
+        yields = [stmt.value for stmt in (old_then, old_else, new_then, new_else) if stmt is not None]
+        if any(len(values) != len(op.return_vars) for values in yields):
             return self._defined_all(op.return_vars)
         rows = zip(op.return_vars, *yields, strict=True)
         return _kept(op.return_vars, [self._result(*row) for row in rows])
@@ -404,8 +421,8 @@ class _Simplifier(StatementRemover):
 
     def visit_for_stmt(self, op: st.ForStmt) -> Stmt:
         self._fresh.difference_update(op.iter_args)
-        start, stop, step = self._child(op.start), self._child(op.stop), self._child(op.step)
-        first = [self._child(arg.initValue) for arg in op.iter_args]
+        start, stop, step = self._operands([op.start, op.stop, op.step])
+        first = self._operands([arg.initValue for arg in op.iter_args])
         scalars = self._scalars
         constant = type(start) is ConstInt and type(stop) is ConstInt
         may_go = op.kind is ForKind.Sequential and not op.attrs
@@ -414,7 +431,7 @@ class _Simplifier(StatementRemover):
             self.folded = True
             return self._once(op, start, first) if trips else self._never(op, first)
         attrs = self._attributes(op.attrs) if op.attrs else op.attrs
-        iter_args = self._carried(op.iter_args, first)
+        iter_args = self._carried(op.iter_args, first) if first else op.iter_args
         mark = len(self._constants)
         if trips == 1 and type(start) is ConstInt:
             self._know(op.loop_var, start)
@@ -427,16 +444,25 @@ class _Simplifier(StatementRemover):
             scalars.leave()
         self._end_constants(mark)
         return_vars = self._defined_all(op.return_vars)
-        new = {
-            "start": start,
-            "stop": stop,
-            "step": step,
-            "iter_args": iter_args,
-            "body": body,
-            "return_vars": return_vars,
-            "attrs": attrs,
-        }
-        return op if _same_fields(op, new) else op.replace(**new)
+        if (
+            body is op.body
+            and start is op.start
+            and stop is op.stop
+            and step is op.step
+            and iter_args is op.iter_args
+            and return_vars is op.return_vars
+            and attrs is op.attrs
+        ):
+            return op
+        return op.replace(  # type: ignore[no-any-return]
+            start=start,
+            stop=stop,
+            step=step,
+            iter_args=iter_args,
+            body=body,
+            return_vars=return_vars,
+            attrs=attrs,
+        )
 
     def _may_fold(self, op: st.ForStmt, trips: int) -> bool:
         """Whether a loop yields what it carries, and no escape in it ends it."""
@@ -453,7 +479,7 @@ class _Simplifier(StatementRemover):
 
     def visit_while_stmt(self, op: st.WhileStmt) -> Stmt:
         self._fresh.difference_update(op.iter_args)
-        first = [self._child(arg.initValue) for arg in op.iter_args]
+        first = self._operands([arg.initValue for arg in op.iter_args])
         iter_args = self._carried(op.iter_args, first)
         condition = self._child(op.condition)
         body = self._branch(op.body, condition, False)
@@ -465,7 +491,9 @@ class _Simplifier(StatementRemover):
         """Carries with their first values, at their definition."""
         new = []
         for arg, value in zip(iter_args, first, strict=True):
-            kind = self._rewrite_type(arg.type)
+            kind = arg.type
+            if type(kind) not in PLAIN_TYPES and not is_closed(kind):
+                kind = self._rewrite_type(kind)
             if value is not arg.initValue or kind is not arg.type:
                 made = self._remap[arg] = arg.replace(initValue=value, type=kind)
                 if arg in self.reassigned:
@@ -535,45 +563,6 @@ def _kept(old: FrozenList[Any], new: list[Any]) -> FrozenList[Any]:
 
 def _same_fields(op: Any, new: dict[str, Any]) -> bool:
     return all(value is getattr(op, name) for name, value in new.items())
-
-
-def _reassigned(function: Function) -> set[Any]:
-    """The variables that are defined more than once, or in more than one way."""
-    seen: set[Any] = set(function.params)
-    twice: set[Any] = set()
-    stack = [function.body]
-    while stack:
-        stmt = stack.pop()
-        if type(stmt) is st.AssignStmt:
-            defined: Sequence[Any] = (stmt.var,)
-        else:
-            defined = _other_definitions(stmt)
-            stack += stmt_children(stmt)
-        for var in defined:
-            if var in seen:
-                twice.add(var)
-            seen.add(var)
-    return twice
-
-
-# The fields of each statement class that define variables, and whether they hold lists.
-_DEFINITIONS: dict[type, tuple[tuple[str, bool], ...]] = {
-    cls: tuple((info.name, info.kind is Kind.LIST) for info in fields if info.role is Role.DEFINITION)
-    for cls, fields in NODE_FIELDS.items()
-    if issubclass(cls, Stmt)
-}
-
-
-def _other_definitions(stmt: Any) -> list[Any]:
-    found: list[Any] = []
-    for name, is_list in _DEFINITIONS[type(stmt)]:
-        value = getattr(stmt, name)
-        found += value if is_list else (value,)
-    if isinstance(stmt, st.ScopeStmt):
-        task = stmt.attrs.get("task_id_var")
-        if task is not None:
-            found.append(task)
-    return found
 
 
 def _as_constant(value: Any, dtype: DataType) -> Any:

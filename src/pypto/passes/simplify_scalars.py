@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
-from ..arith.analyzer import Analyzer, ConstraintContext, order_of_ranges
+from ..arith.analyzer import Analyzer, ConstraintContext, order_of_ranges, verdict_of
 from ..arith.bounds import EVERYTHING, INF, dtype_range
 from ..arith.compare import ESTABLISHES
 from ..arith.fold import fold_const
@@ -15,8 +15,9 @@ from ..arith.rewrite.simplifier import RULES
 from ..arith.structure import Interner, is_integer, operands, post_order, scalar_dtype
 from ..ir import expr as x
 from ..ir.dtype import DataType
-from ..ir.expr import BinaryExpr, ConstBool, ConstFloat, ConstInt, Expr, GlobalVar, IterArg, UnaryExpr, Var
+from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, GlobalVar, IterArg, Var
 from ..ops.registry import REGISTRY
+from .simplify_limits import NO_HOLES, Limit, Values, limit_of
 
 _INDEX, _INT64, _BOOL = DataType.INDEX, DataType.INT64, DataType.BOOL
 CONSTANTS = frozenset((ConstInt, ConstFloat, ConstBool))
@@ -39,34 +40,37 @@ _FIXPOINT_STEPS = 8
 _FAST_DEPTH = 12  # how deep the quick look into an expression goes
 _EXPANSION = 64  # how large a condition may become when variables are replaced by what they were assigned
 _EXPANSION_ROUNDS = 3
+# Comparisons that are turned round, and what they become.
+_TURNED: dict[type, type[x.BinaryExpr]] = {x.Gt: x.Lt, x.Ge: x.Le}
+
+
+_Fact = tuple[int, int]  # a range or a residue
+
+# A condition that holds in the region being rewritten, and whether it is negated; or a loop variable, which lies
+# between the ends of its loop. Nothing is made of it until something depends on it.
+_Source = tuple[Any, bool, Any]
 
 
 class _Assumption:
-    """A condition that holds in the region being rewritten. Nothing is made of it until something depends on it."""
+    """What was made of a source. Of a loop only comparisons learn: the range of its variable is known anyway."""
 
-    __slots__ = ("condition", "context", "loop", "make", "variables")
+    __slots__ = ("before", "condition", "context", "limit", "loop_var", "variables")
 
-    def __init__(self, make: Callable[[], Expr], loop: bool) -> None:
-        self.make = make
-        self.loop = loop  # the range of a loop variable is known anyway: only comparisons need it
+    def __init__(self, loop_var: Any) -> None:
+        self.loop_var = loop_var
+        self.limit: Limit | None = None  # if that is all it says
+        self.before: Values | None = None  # what was known of the variable of the limit
+        self.variables: dict[Any, None] = {}  # what it mentions, if it says more
         self.condition: Expr | None = None
-        self.variables: dict[Any, None] = {}
         self.context: ConstraintContext | Callable[[], None] | None = None
 
-    def prepare(self) -> None:
-        """Make the condition."""
-        if self.condition is None:
-            self.condition = self.make()
-            self.variables = variables_of(self.condition)
-
-    def enter(self, analyzer: Analyzer) -> None:
+    def enter(self, analyzer: Analyzer, condition: Expr) -> None:
         """Let the analyzer know."""
-        assert self.condition is not None
-        if self.loop:
-            self.context = analyzer.transitive_cmp.enter_constraint(self.condition)
+        if self.loop_var is not None:
+            self.context = analyzer.transitive_cmp.enter_constraint(condition)
             return
         try:
-            self.context = analyzer.constraint_context(self.condition)
+            self.context = analyzer.constraint_context(condition)
         except ValueError:  # it divides by zero: nothing to learn from it
             self.context = None
 
@@ -98,9 +102,16 @@ class Scalars(Leaves):
         self._loops: dict[Any, tuple[Expr, Expr, Expr]] = {}  # start, stop and step of loop variables
         self._ranges: dict[Any, tuple[int, int]] = {}  # found when first asked for
         self._residues: dict[Any, tuple[int, int]] = {}
-        self._opened: set[Any] = set()  # variables whose facts were asked for
-        self._assumptions: list[_Assumption] = []
-        self._entered = 0  # how many of them the analyzer knows
+        self._opened_ranges: set[Any] = set()  # variables whose ranges were asked for
+        self._opened_residues: set[Any] = set()
+        self._assumptions: list[_Source] = []
+        self._noted: list[_Assumption] = []  # the first of them, of which the next three know
+        self._limited: dict[Any, Values] = {}  # what comparisons with constants say of variables
+        self._mentioned: dict[Any, int] = {}  # how many other conditions of branches mention a variable
+        self._loop_mentioned: dict[Any, int] = {}  # the same for the ends of loops
+        self._parts: dict[Any, list[Any]] = {}  # the variables in what was assigned
+        self._limits: dict[Any, Limit | None] = {}  # conditions as limits
+        self._entered = 0  # how many assumptions the analyzer knows
         self._entering = False
         self._branches = 0  # how many of them are conditions of branches
         self._analyzer: Analyzer | None = None
@@ -144,14 +155,14 @@ class Scalars(Leaves):
         return found
 
     def residue(self, e: Any) -> tuple[int, int] | None:
-        self.range(e)
-        return self._residues.get(e)
+        found = self._residues.get(e)
+        if found is None and (e in self._values or e in self._loops):
+            found = self._residues[e] = self._resolved(e, self._residues, self._opened_residues, self._found_residue)
+        return found
 
     def _found_range(self, e: Any) -> tuple[int, int]:
-        if e in self._opened:
-            return EVERYTHING  # before SSA form, names of one iteration may go round in the next
         if e in self._values or e in self._loops:
-            return self._resolved(e)
+            return self._resolved(e, self._ranges, self._opened_ranges, self._assigned_range)
         if type(e) is x.Call and e.op.name in _COUNTS:
             return 0, INF
         dtype = scalar_dtype(e)
@@ -193,7 +204,11 @@ class Scalars(Leaves):
 
     def simplify(self, e: Any) -> Any:
         """The expression in simplest form, with everything in it rewritten; the same object if nothing changes."""
-        if self._is_settled(e, 0):
+        if type(e) in ESTABLISHES:
+            settled, limit = self._settled_comparison(e)
+            if settled is not None and self._is_independent(settled, limit):
+                return settled
+        elif self._is_settled(e, 0):
             return e
         if self._assumptions and not self.for_types:
             self._enter_for(e)
@@ -251,13 +266,15 @@ class Scalars(Leaves):
         if type(left) is ConstInt or (type(right) is ConstInt and -1 < right.value < 2):
             return False  # constants go to the right, and those that matter little go
         depth += 1
-        if not (self._is_settled(left, depth) and self._is_settled(right, depth)):
+        return self._is_settled(left, depth) and self._is_settled(right, depth) and not self._a_rule_applies(e)
+
+    def _a_rule_applies(self, e: Any) -> bool:
+        """Whether a rule applies at the top of an expression."""
+        rules = RULES.candidates(e)
+        if not rules:
             return False
-        rules = self.analyzer.rewrite_simplify
-        for rule in RULES.candidates(e):  # noqa: SIM110  (a loop is faster here)
-            if rule(rules, e) is not None:
-                return False
-        return True
+        simplifier = self.analyzer.rewrite_simplify
+        return any(rule(simplifier, e) is not None for rule in rules)
 
     def _shown(self, e: Any) -> Any:
         """Stand-ins replaced by what they stand for."""
@@ -287,61 +304,69 @@ class Scalars(Leaves):
         """``var`` counts from ``start`` to ``stop``, here and nowhere else."""
         self._loops[var] = start, stop, step
 
-    def _resolved(self, root: Any) -> tuple[int, int]:
-        """The range of an assigned or loop variable, by what holds everywhere.
+    def _resolved(
+        self, root: Any, known: dict[Any, _Fact], opened: set[Any], find: Callable[[Any], _Fact | None]
+    ) -> _Fact:
+        """The range or residue of an assigned or loop variable, by what holds everywhere.
 
         Long chains of variables are followed without recursion: what a value depends on comes first.
         """
+        unknown = EVERYTHING if known is self._ranges else _ANY_RESIDUE
+        if root in opened:
+            return unknown  # before SSA form, names of one iteration may go round in the next
         waiting = [root]
-        opened = self._opened
+        values, loops = self._values, self._loops
         while waiting:
             var = waiting[-1]
-            if var in self._ranges:
+            if var in known:
                 waiting.pop()
-                continue
-            parts = (self._values[var],) if var in self._values else self._loops[var]
-            if var not in opened:
+            elif var in opened:
+                known[var] = find(var) or unknown
+            else:
                 opened.add(var)
-                for part in parts:
-                    waiting += [v for v in variables_of(part) if (v in self._values or v in self._loops)]
-                continue
-            self._ranges[var], self._residues[var] = (
-                self._assigned_facts(var, *parts) if len(parts) == 1 else self._loop_facts(*parts)
-            )
-        return self._ranges[root]
+                for part in (values[var],) if var in values else loops[var]:
+                    waiting += [v for v in variables_of(part) if v in values or v in loops]
+        return known[root]
 
-    def _assigned_facts(self, var: Any, value: Any) -> tuple[tuple[int, int], tuple[int, int]]:
-        dtype = scalar_dtype(var)
-        if dtype is None or not dtype.is_int_ or not is_integer(value):
-            return EVERYTHING, _ANY_RESIDUE
-        return self._facts_of(value)
+    def _assigned_range(self, var: Any) -> tuple[int, int] | None:
+        if var not in self._values:
+            return self._loop_range(*self._loops[var])
+        value = self._values[var]
+        return self._analyzed_outside(value, Analyzer.range_of) if _is_counted(var, value) else None
 
-    def _loop_facts(self, start: Any, stop: Any, step: Any) -> tuple[tuple[int, int], tuple[int, int]]:
-        first, residue = self._facts_of(start)
-        bound, stride = self._facts_of(stop)[0], self._facts_of(step)[0]
+    def _found_residue(self, var: Any) -> tuple[int, int] | None:
+        if var not in self._values:
+            return self._loop_residue(*self._loops[var])
+        value = self._values[var]
+        return self._analyzed_outside(value, Analyzer.residue_of) if _is_counted(var, value) else None
+
+    def _loop_range(self, start: Any, stop: Any, step: Any) -> tuple[int, int] | None:
+        first, bound, stride = (self._analyzed_outside(e, Analyzer.range_of) or EVERYTHING for e in (start, stop, step))
         low, high = _loop_range(first, bound, stride)
         if low > high:  # never runs
-            return EVERYTHING, _ANY_RESIDUE
-        if stride[0] != stride[1]:
-            return (low, high), _ANY_RESIDUE
-        if first[0] == first[1] and bound[0] == bound[1] and stride[0] > 0:
+            return None
+        if first[0] == first[1] and bound[0] == bound[1] and stride[0] == stride[1] > 0:
             high = first[0] + (bound[0] - first[0] - 1) // stride[0] * stride[0]
-        coeff = math.gcd(residue[0], stride[0])
-        return (low, high), (coeff, residue[1] % coeff if coeff else residue[1])
+        return low, high
 
-    def _facts_of(self, e: Any) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Range and residue of an expression, by what holds everywhere."""
-        if type(e) is ConstInt:
-            return (e.value, e.value), (0, e.value)
+    def _loop_residue(self, start: Any, stop: Any, step: Any) -> tuple[int, int] | None:
+        stride = self._analyzed_outside(step, Analyzer.range_of) or EVERYTHING
+        if stride[0] != stride[1] or self._loop_range(start, stop, step) is None:
+            return None
+        residue = self._analyzed_outside(start, Analyzer.residue_of) or _ANY_RESIDUE
+        coeff = math.gcd(residue[0], stride[0])
+        return coeff, residue[1] % coeff if coeff else residue[1]
+
+    def _analyzed_outside(self, e: Any, ask: Callable[[Analyzer, Any], _Fact]) -> _Fact | None:
+        """What an analyzer says of an expression, by what holds everywhere."""
         outer, self.for_types = self.for_types, True
         try:
             form = self._analyzed(e) if self._wrapping else e
-            analyzer = self._rules()
+            return ask(self._rules(), form)
         except ValueError:
-            return EVERYTHING, _ANY_RESIDUE
+            return None
         finally:
             self.for_types = outer
-        return analyzer.range_of(form), analyzer.residue_of(form)
 
     def _range_of(self, e: Expr) -> tuple[int, int]:
         if type(e) is ConstInt:
@@ -359,11 +384,77 @@ class Scalars(Leaves):
     def assume(self, condition: Expr, negated: bool = False) -> None:
         """Until :meth:`leave`, the condition holds (or its negation)."""
         self._branches += 1
-        self._assumptions.append(_Assumption(lambda: self._assumed(condition, negated), False))
+        self._assumptions.append((condition, negated, None))
 
     def assume_loop(self, var: Any) -> None:
         """Until :meth:`leave`, ``var`` lies between the ends of its loop."""
-        self._assumptions.append(_Assumption(lambda: self._within_loop(var), True))
+        self._assumptions.append((None, False, var))
+
+    def leave(self) -> None:
+        """End the latest assumption."""
+        assumptions, noted = self._assumptions, self._noted
+        if assumptions.pop()[2] is None:
+            self._branches -= 1
+        remaining = len(assumptions)
+        if len(noted) > remaining:
+            assumption = noted.pop()
+            self._forget(assumption)
+            if self._entered > remaining:
+                self._entered = remaining
+                assumption.leave()
+
+    def _note(self) -> None:
+        """Note which variables the assumptions are about."""
+        assumptions, noted = self._assumptions, self._noted
+        while len(noted) < len(assumptions):
+            source, negated, loop_var = assumptions[len(noted)]
+            assumption = _Assumption(loop_var)
+            noted.append(assumption)
+            limit = self._limit(source) if loop_var is None else None
+            if limit is not None and limit.var not in self._values and limit.var not in self._reassigned:
+                limit = limit.negated() if negated else limit
+                assumption.limit = limit
+                assumption.before = self._limited.get(limit.var)
+                self._limited[limit.var] = limit.narrow(self._known_values(limit.var))
+                continue
+            assumption.variables = dict.fromkeys(variables_of(self._condition(len(noted) - 1)))
+            counts = self._mentioned if loop_var is None else self._loop_mentioned
+            for var in assumption.variables:
+                counts[var] = counts.get(var, 0) + 1
+
+    def _forget(self, assumption: _Assumption) -> None:
+        """Take back what was noted of an assumption."""
+        limit = assumption.limit
+        if limit is not None:
+            if assumption.before is None:
+                del self._limited[limit.var]
+            else:
+                self._limited[limit.var] = assumption.before
+            return
+        counts = self._mentioned if assumption.loop_var is None else self._loop_mentioned
+        for var in assumption.variables:
+            if counts[var] == 1:
+                del counts[var]
+            else:
+                counts[var] -= 1
+
+    def _known_values(self, var: Any) -> Values:
+        found = self._limited.get(var)
+        if found is None:
+            low, high = self.range(var) or EVERYTHING
+            return low, high, NO_HOLES
+        return found
+
+    def _condition(self, position: int) -> Expr:
+        """The condition of a noted assumption, as the analyzer gets it."""
+        assumption = self._noted[position]
+        if assumption.condition is None:
+            source, negated, loop_var = self._assumptions[position]
+            if loop_var is None:
+                assumption.condition = self._assumed(source, negated)
+            else:
+                assumption.condition = self._within_loop(loop_var)
+        return assumption.condition
 
     def _assumed(self, condition: Expr, negated: bool) -> Expr:
         if self._is_unstable(condition):
@@ -384,14 +475,6 @@ class Scalars(Leaves):
         last = x.Lt(var, stop, _BOOL) if low > 0 else x.Gt(var, stop, _BOOL)
         return self._assumed(x.And(first, last, _BOOL), False)
 
-    def leave(self) -> None:
-        """End the latest assumption."""
-        assumption = self._assumptions.pop()
-        self._branches -= not assumption.loop
-        if self._entered > len(self._assumptions):
-            self._entered -= 1
-            assumption.leave()
-
     def _is_unstable(self, e: Any) -> bool:
         """Whether an expression may mean something else later on."""
         return bool(self._reassigned) and any(var in self._reassigned for var in variables_of(e))
@@ -401,40 +484,104 @@ class Scalars(Leaves):
         if self._entered == len(self._assumptions) or not _is_informed(e):
             return
         # The expression is not rewritten yet, the assumptions are.
-        self._enter_about({self._replaced.get(var, var): None for var in variables_of(e)}, False)
+        replaced = self._replaced
+        self._enter_about([replaced.get(var, var) for var in variables_of(e)], False)
 
-    def _enter_about(self, variables: dict[Any, None], loops: bool) -> bool:
-        """Enter the assumptions if one is connected with the variables; loops only count for comparisons."""
-        reached = set(variables)
-        waiting = [a for a in self._assumptions if loops or not a.loop]
-        for assumption in waiting:
-            assumption.prepare()
-        found = False
-        while True:
-            near = [a for a in waiting if not reached.isdisjoint(a.variables)]
-            if not near:
-                break
-            found = True
-            waiting = [a for a in waiting if a not in near]
-            for assumption in near:
-                reached.update(assumption.variables)
-        if found and not self._entering:
+    def _are_assumed(self, variables: Iterable[Any], loops: bool) -> bool:
+        """Whether an assumption mentions one of the variables; the ends of loops only count for comparisons."""
+        self._note()
+        limited, mentioned, loop_mentioned = self._limited, self._mentioned, self._loop_mentioned
+        return any(var in limited or var in mentioned or (loops and var in loop_mentioned) for var in variables)
+
+    def _enter_about(self, variables: Iterable[Any], loops: bool) -> bool:
+        """Enter the assumptions if one mentions one of the variables; whether that is so."""
+        if not self._are_assumed(variables, loops):
+            return False
+        if not self._entering:
             self._entering = True  # a condition may read a tensor at a place that is simplified on the way
-            for assumption in self._assumptions[self._entered :]:
-                assumption.prepare()
-                assumption.enter(self.analyzer)
-            self._entered = len(self._assumptions)
+            for position in range(self._entered, len(self._noted)):
+                self._noted[position].enter(self.analyzer, self._condition(position))
+            self._entered = len(self._noted)
             self._entering = False
-        return found
+        return True
+
+    # --- comparisons with constants -----------------------------------------------------------------------------------
+
+    def _limit(self, condition: Any) -> Limit | None:
+        """A condition as a limit; None if it is none."""
+        limits = self._limits
+        if condition not in limits:
+            limits[condition] = limit_of(condition)
+        return limits[condition]
+
+    def _values_for(self, limit: Limit, loops: bool) -> Values | None:
+        """The values of the limited variable; None if the range and other limits may not be all that is known."""
+        var = limit.var
+        if self._assumptions:
+            self._note()
+            if var in self._mentioned or (loops and var in self._loop_mentioned):
+                return None
+        if var in self._values:
+            # By a value of one step the range says all. What its variables were assigned may say more.
+            parts = self._parts.get(var)
+            if parts is None:
+                parts = self._parts[var] = variables_of(self._values[var])
+            for part in parts:
+                if part in self._values or part in self._reassigned:
+                    return None
+            if self._assumptions and self._are_assumed(parts, loops):
+                return None
+        return self._known_values(var)
+
+    def _settled_comparison(self, e: Any) -> tuple[Any, Limit | None]:
+        """A comparison in simplest form, and as a limit, if a quick look finds it; None if it takes more."""
+        turned = _TURNED.get(type(e))
+        form = e if turned is None else turned(e.right, e.left, _BOOL, e.span)
+        limit = self._limit(form)
+        if limit is None:
+            left, right = form.left, form.right
+            if not (is_integer(left) and is_integer(right)) or type(left) is ConstInt is type(right):
+                return None, None
+            if not (self._is_settled(left, 1) and self._is_settled(right, 1)):
+                return None, None
+        elif limit.var in self._replaced:
+            return None, None
+        return (None, None) if self._a_rule_applies(form) else (form, limit)
+
+    def _is_independent(self, form: Any, limit: Limit | None) -> bool:
+        """Whether no assumption says that a comparison is true or false."""
+        if not self._assumptions or self.for_types:
+            return True
+        values = None if limit is None else self._values_for(limit, False)
+        if limit is None or values is None:
+            return not self._are_assumed(variables_of(form), False)
+        return values[0] <= values[1] and limit.truth(values) is None
 
     # --- truth --------------------------------------------------------------------------------------------------------
 
+    def decided(self, condition: Any) -> tuple[Any, bool | None]:
+        """A condition in simplest form, and whether it is known to be true or false here."""
+        if type(condition) in ESTABLISHES:
+            settled, limit = self._settled_comparison(condition)
+            if limit is not None:
+                values = self._values_for(limit, True)
+                if values is not None and limit.truth(values) is None and values[0] <= values[1]:
+                    return settled, None
+        condition = self._rewrite_leaf(condition)
+        return condition, self.truth(condition)
+
     def truth(self, condition: Any) -> bool | None:
         """Whether a (simplified) condition is known to be true or false here."""
-        if type(condition) in CONSTANTS:
+        cls = type(condition)
+        if cls in CONSTANTS:
             return bool(condition.value)
-        if type(condition) not in _OPERATORS and condition not in self._values:
+        if cls not in _OPERATORS and condition not in self._values:
             return None
+        limit = self._limit(condition)
+        if limit is not None:
+            values = self._values_for(limit, True)
+            if values is not None:
+                return limit.truth(values)
         try:
             known = self._known_truth(condition)
         except ValueError:
@@ -452,8 +599,7 @@ class Scalars(Leaves):
             known = self.analyzer.truth(form)
             if known is not None:
                 return known
-        variables = {**variables_of(condition), **variables_of(expanded)}
-        if not self._assumptions or not self._enter_about(variables, True):
+        if not self._assumptions or not self._enter_about((*variables_of(condition), *variables_of(expanded)), True):
             return None
         for form in forms:
             form = self._analyzed(form)
@@ -467,8 +613,7 @@ class Scalars(Leaves):
     def _by_ranges(self, condition: Any) -> bool | None:
         """The truth of a comparison with a constant, from the range of the other side."""
         known = order_of_ranges(self._range_of(condition.left), self._range_of(condition.right))
-        wanted = ESTABLISHES[type(condition)]
-        return True if known & wanted == known else None if known & wanted else False
+        return verdict_of(known, type(condition))
 
     def _proved(self, condition: Expr) -> bool | None:
         """With all that the analyzer can do."""
@@ -522,16 +667,30 @@ class Scalars(Leaves):
         return 1 if self.truth(x.Le(stop, after_one, _BOOL)) else None
 
 
+def _is_counted(var: Any, value: Any) -> bool:
+    """Whether a variable and what was assigned to it are integers."""
+    dtype = scalar_dtype(var)
+    return dtype is not None and dtype.is_int_ and is_integer(value)
+
+
 def _nodes_of(e: Any) -> list[Any]:
-    """The operators and leaves of an expression, operands first; what is in a call does not count."""
-    seen: dict[Any, None] = {}
-    post_order(e, seen, lambda node: seen.setdefault(node))
+    """The operators and leaves of an expression; what is in a call does not count."""
+    if type(e) not in _OPERATORS:
+        return [e]
+    seen = {e: None}
+    stack = [e]
+    while stack:
+        for part in operands(stack.pop()):
+            if part not in seen:
+                seen[part] = None
+                if type(part) in _OPERATORS:
+                    stack.append(part)
     return list(seen)
 
 
-def variables_of(e: Any) -> dict[Any, None]:
-    """The variables among the leaves of an expression, as keys."""
-    return {node: None for node in _nodes_of(e) if type(node) in _VARIABLES}
+def variables_of(e: Any) -> list[Any]:
+    """The variables among the leaves of an expression."""
+    return [node for node in _nodes_of(e) if type(node) in _VARIABLES]
 
 
 def _is_informed(e: Any) -> bool:
@@ -571,10 +730,9 @@ def _is_pure(e: Any) -> bool:
 
 
 def _rebuilt(e: Any, parts: list[Any]) -> Any:
-    if isinstance(e, BinaryExpr):
+    if len(parts) == 2:
         left, right = parts
         return e if left is e.left and right is e.right else e.replace(left=left, right=right)
-    assert isinstance(e, UnaryExpr)
     return e if parts[0] is e.operand else e.replace(operand=parts[0])
 
 

@@ -49,9 +49,11 @@ class StatementRemover(IRMutator):
             if above:
                 self.homeless = []
             new = dispatch[type(old)](self, old)
-            if new is old and not above:
+            if new is not old and kept is None:
+                kept = list(op.stmts[:position])
+            if not above and type(new) is not SeqStmts:
                 if kept is not None:
-                    kept.append(old)
+                    kept.append(new)
                 continue
             if kept is None:
                 kept = list(op.stmts[:position])

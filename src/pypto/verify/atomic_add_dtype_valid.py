@@ -17,8 +17,8 @@ from .registry import Findings, verifies
 def check(function: Function, findings: Findings) -> None:
     """Code 0 for an atomic add of BF16 where the selected target has none. Nothing is selected: nothing to say."""
     ops = call_sites(function).ops
-    for name in ops.keys() & _written_operands().keys():
-        for site in ops[name]:
+    for name in _written_operands():
+        for site in ops.get(name, ()):
             call = site.call
             if call.kwargs.get("atomic") != AtomicType.Add:
                 continue

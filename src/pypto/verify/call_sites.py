@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
-from weakref import WeakKeyDictionary
+
+import msgspec
 
 from ..ir.expr import (
     BINARY_CLASSES,
     UNARY_CLASSES,
     Call,
-    ConstBool,
-    ConstFloat,
-    ConstInt,
     Expr,
     GlobalVar,
-    IterArg,
     MakeTuple,
     Submit,
     TupleGetItemExpr,
-    Var,
 )
-from ..ir.program import Function
+from ..ir.operands import LEAVES, holds_call
 from ..ir.stmt import (
     SCOPE_CLASSES,
     AssignStmt,
@@ -35,32 +32,27 @@ from ..ir.stmt import (
     YieldStmt,
 )
 from .codes import NestedCallErrorType
-from .inventory import Inventory, Region, inventory
+from .inventory import Inventory, MadeOnce, Region, inventory
 
 _ARGUMENT = NestedCallErrorType.CALL_IN_CALL_ARGS
 
-# Expressions that have no operands (a MemRef or a window buffer has, but never a call in one).
-_LEAVES: frozenset[type] = frozenset((Var, IterArg, ConstInt, ConstFloat, ConstBool))
 _CALLS: frozenset[type] = frozenset((Call, Submit))
 _BINARY: frozenset[type] = frozenset(BINARY_CLASSES)
 _UNARY: frozenset[type] = frozenset(UNARY_CLASSES)
 _SCOPES: frozenset[type] = frozenset(SCOPE_CLASSES)
 
 
-class CallSite:
+class CallSite(msgspec.Struct, frozen=True, eq=False):
     """One occurrence of a call. ``stmt`` is the statement that it belongs to, ``code`` what it is an operand of.
 
     ``code`` is None for a call that is the whole right-hand side of an assignment or a whole expression statement, and
     for one in the ``predicate`` of a launch, which is to be an expression.
     """
 
-    __slots__ = ("call", "code", "region", "stmt")
-
-    def __init__(self, call: Any, stmt: Stmt, region: Region, code: NestedCallErrorType | None) -> None:
-        self.call = call
-        self.stmt = stmt
-        self.region = region
-        self.code = code
+    call: Any
+    stmt: Any
+    region: Region
+    code: NestedCallErrorType | None
 
 
 class CallSites:
@@ -84,7 +76,7 @@ class CallSites:
         return [site for name in names for site in self.ops.get(name, ())]
 
     def _collect(self, placed: Inventory) -> None:
-        calls, leaves, root, inside = _CALLS, _LEAVES, self._root, self._inside
+        calls, leaves, root, inside, headers = _CALLS, LEAVES, self._root, self._inside, _HEADERS
         for stmt, region in placed.placed:
             cls = type(stmt)
             if cls is AssignStmt or cls is EvalStmt:
@@ -93,27 +85,42 @@ class CallSites:
                     root(value, stmt, region)
                 elif type(value) not in leaves:
                     inside(value, stmt, region, _ARGUMENT)
-            elif cls in _HEADERS:
-                for e, code in _HEADERS[cls](stmt):
+                continue
+            if cls in headers:
+                code, operands = headers[cls]
+                for e in operands(stmt):
                     if type(e) not in leaves:
                         inside(e, stmt, region, code)
-            if cls in _SCOPES or cls is ForStmt:
+            if cls is ForStmt or cls is WhileStmt:
+                for arg in stmt.iter_args:
+                    if type(arg.initValue) not in leaves:
+                        inside(arg.initValue, stmt, region, _ARGUMENT)
+                if cls is WhileStmt:
+                    inside(stmt.condition, stmt, region, NestedCallErrorType.CALL_IN_WHILE_CONDITION)
+                elif stmt.attrs:
+                    self._attrs(stmt.attrs, stmt, region)
+            elif cls in _SCOPES and stmt.attrs:
                 self._attrs(stmt.attrs, stmt, region)
 
     def _add(self, call: Any, stmt: Stmt, region: Region, code: NestedCallErrorType | None) -> None:
         site = CallSite(call, stmt, region, code)
-        if type(call.op) is GlobalVar:
+        op = call.op
+        by_name = self.ops
+        if type(op) is GlobalVar:
             self.functions.append(site)
-            self.callees.setdefault(call.op.name, []).append(site)
+            by_name = self.callees
+        alike = by_name.get(op.name)
+        if alike is None:
+            by_name[op.name] = [site]
         else:
-            self.ops.setdefault(call.op.name, []).append(site)
+            alike.append(site)
         if code is not None:
             self.nested.append(site)
 
     def _root(self, call: Any, stmt: Stmt, region: Region) -> None:
         """A call that is not an operand: itself, and what is in its operands."""
         self._add(call, stmt, region, None)
-        leaves = _LEAVES
+        leaves = LEAVES
         for e in call.args:
             if type(e) not in leaves:
                 self._inside(e, stmt, region, _ARGUMENT)
@@ -124,7 +131,7 @@ class CallSites:
 
     def _launch(self, submit: Submit, stmt: Stmt, region: Region) -> None:
         for e in submit.deps:
-            if type(e) not in _LEAVES:
+            if type(e) not in LEAVES:
                 self._inside(e, stmt, region, _ARGUMENT)
         if submit.core_num is not None:
             self._inside(submit.core_num, stmt, region, _ARGUMENT)
@@ -133,14 +140,14 @@ class CallSites:
 
     def _attrs(self, attrs: dict[str, Any], stmt: Stmt, region: Region) -> None:
         for key, value in attrs.items():
-            if isinstance(value, Expr) and type(value) not in _LEAVES:
+            if isinstance(value, Expr) and type(value) not in LEAVES:
                 self._inside(value, stmt, region, None if key == "predicate" else _ARGUMENT)
 
     def _inside(self, e: Any, stmt: Stmt, region: Region, code: NestedCallErrorType | None) -> None:
         """The calls in an expression that is an operand of what ``code`` says (None: of a predicate)."""
-        if not _holds_call(e):
+        if not holds_call(e):
             return
-        leaves, binary = _LEAVES, _BINARY
+        leaves, binary = LEAVES, _BINARY
         stack = [(e, code)]
         while stack:
             e, code = stack.pop()
@@ -184,78 +191,18 @@ class CallSites:
         stack += [item for item in reversed(pending) if item[0] is not None]
 
 
-def _holds_call(e: Any) -> bool:
-    """Whether there is a call in an expression. Hardly ever, so this is what has to be fast."""
-    leaves, binary = _LEAVES, _BINARY
-    # A stack, since chains of operators may be thousands of levels deep.
-    stack = [e]
-    pop, push = stack.pop, stack.append
-    while stack:
-        e = pop()
-        cls = type(e)
-        if cls in binary:
-            left, right = e.left, e.right
-            if type(left) not in leaves:
-                push(left)
-            if type(right) not in leaves:
-                push(right)
-        elif cls is MakeTuple:
-            for item in e.elements:
-                if type(item) not in leaves:
-                    push(item)
-        elif cls in _CALLS:
-            return True
-        elif cls in _UNARY:
-            push(e.operand)
-        elif cls is TupleGetItemExpr:
-            push(e.tuple)
-    return False
-
-
-def _initial_values(stmt: Any) -> list[tuple[Expr, NestedCallErrorType]]:
-    return [(arg.initValue, _ARGUMENT) for arg in stmt.iter_args]
-
-
-def _for_header(stmt: ForStmt) -> list[tuple[Expr, NestedCallErrorType]]:
-    code = NestedCallErrorType.CALL_IN_FOR_RANGE
-    return [(stmt.start, code), (stmt.stop, code), (stmt.step, code), *_initial_values(stmt)]
-
-
-def _while_header(stmt: WhileStmt) -> list[tuple[Expr, NestedCallErrorType]]:
-    return [*_initial_values(stmt), (stmt.condition, NestedCallErrorType.CALL_IN_WHILE_CONDITION)]
-
-
-def _if_header(stmt: IfStmt) -> list[tuple[Expr, NestedCallErrorType]]:
-    return [(stmt.condition, NestedCallErrorType.CALL_IN_IF_CONDITION)]
-
-
-def _values(stmt: Any) -> list[tuple[Expr, NestedCallErrorType]]:
-    return [(value, _ARGUMENT) for value in stmt.value]
-
-
-def _spmd_header(stmt: SpmdScopeStmt) -> list[tuple[Expr, NestedCallErrorType]]:
-    return [(stmt.core_num, _ARGUMENT)]
-
-
-# The expressions of a statement that are evaluated before its bodies, each with what a call there is an operand of.
-_HEADERS: dict[type, Any] = {
-    ForStmt: _for_header,
-    WhileStmt: _while_header,
-    IfStmt: _if_header,
-    ReturnStmt: _values,
-    YieldStmt: _values,
-    SpmdScopeStmt: _spmd_header,
+# The expressions of a statement that are evaluated before its bodies, and what a call there is an operand of. Those of
+# assignments, and the conditions and carries of loops, are looked at apart.
+_HEADERS: dict[type, tuple[NestedCallErrorType, Callable[[Any], Sequence[Any]]]] = {
+    ForStmt: (NestedCallErrorType.CALL_IN_FOR_RANGE, attrgetter("start", "stop", "step")),
+    IfStmt: (NestedCallErrorType.CALL_IN_IF_CONDITION, lambda stmt: (stmt.condition,)),
+    ReturnStmt: (_ARGUMENT, attrgetter("value")),
+    YieldStmt: (_ARGUMENT, attrgetter("value")),
+    SpmdScopeStmt: (_ARGUMENT, lambda stmt: (stmt.core_num,)),
 }
 
-_CACHE: WeakKeyDictionary[Function, CallSites] = WeakKeyDictionary()
-
-
-def call_sites(function: Function) -> CallSites:
-    """The calls of a function; collected once."""
-    found = _CACHE.get(function)
-    if found is None:
-        found = _CACHE[function] = CallSites(inventory(function))
-    return found
+# The calls of a function.
+call_sites: MadeOnce[CallSites] = MadeOnce(lambda function: CallSites(inventory(function)))
 
 
 __all__ = ["CallSite", "CallSites", "call_sites"]

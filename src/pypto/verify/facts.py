@@ -9,6 +9,7 @@ saw, or the target, are the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import is_
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,7 +19,7 @@ from ..target.selection import selected_target
 from .call_sites import call_sites
 from .diagnostics import Diagnostic
 from .properties import IRProperty
-from .registry import VERIFIERS, Verifier
+from .registry import VERIFIERS, Findings, Verifier
 
 # The names that a function calls or submits -> their signatures.
 _Signatures = dict[str, tuple[Any, ...] | None]
@@ -40,38 +41,33 @@ class Facts:
         In the order of properties, and of functions for each.
         """
         verifiers = [VERIFIERS[prop] for prop in properties if prop in VERIFIERS]
-        found: dict[IRProperty, list[Diagnostic]] = {}
+        runs = [(verifier, Findings(verifier.rule)) for verifier in verifiers]
+        world = _World(program)
         for function in program.functions.values():
             known = self._holds.get(function)
             if known is None:
                 known = self._holds[function] = {}
-            for verifier in verifiers:
-                if self._known(known, verifier.prop, program):
+            for verifier, findings in runs:
+                prop = verifier.prop
+                if prop in known and world.bears(known[prop]):
                     continue
-                if verifier.implied_by is not None and self._known(known, verifier.implied_by, program):
+                implied_by = verifier.implied_by
+                if implied_by is not None and implied_by in known and world.bears(known[implied_by]):
                     continue
                 self.checks += 1
-                findings = verifier.run(function, program)
-                if findings:
-                    found.setdefault(verifier.prop, []).extend(findings)
-                if not any(d.is_error for d in findings):
-                    known[verifier.prop] = _basis(verifier, function, program)
-        return [d for prop in sorted(found) for d in found[prop]]
+                found = findings.found
+                before = len(found)
+                verifier.look_at(function, findings, program)
+                if len(found) > before and any(d.is_error for d in found[before:]):
+                    continue
+                reads_more = verifier.reads_callees or verifier.reads_target
+                known[prop] = world.basis(verifier, function) if reads_more else None
+        return [d for _, findings in sorted(runs, key=lambda run: run[0].prop) for d in findings.found]
 
     def holds(self, prop: IRProperty, function: Function, program: Program) -> bool:
         """Whether the property is known to hold of the function in this program."""
-        return self._known(self._holds.get(function, {}), prop, program)
-
-    def _known(self, known: dict[IRProperty, _Basis | None], prop: IRProperty, program: Program) -> bool:
-        if prop not in known:
-            return False
-        basis = known[prop]
-        if basis is None:
-            return True
-        target, seen = basis
-        if target is not None and target is not selected_target():
-            return False
-        return all(_same(seen[name], _signature(program, name)) for name in seen)
+        known = self._holds.get(function, {})
+        return prop in known and _World(program).bears(known[prop])
 
     def note_origin(self, before: Program | None, after: Program, pass_name: str) -> None:
         """Remember which pass made the functions of ``after`` that ``before`` does not hold."""
@@ -85,13 +81,49 @@ class Facts:
         return self._origins.get(function)
 
 
-def _basis(verifier: Verifier, function: Function, program: Program) -> _Basis | None:
-    """What a fact of this verifier rests on besides the function."""
-    target = selected_target() if verifier.reads_target else None
-    names = call_sites(function).callees if verifier.reads_callees else ()
-    if target is None and not names:
-        return None
-    return target, {name: _signature(program, name) for name in names}
+class _World:
+    """What facts about functions rest on besides these: the signatures of a program, and the target.
+
+    Each is looked up once, however many functions and properties ask.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._found: _Signatures = {}
+        self._function: Function | None = None  # the latest one that was asked about, and what it rests on
+        self._seen: _Signatures = {}
+        self._borne: dict[int, tuple[_Signatures, bool]] = {}  # by the identity of signatures that facts keep
+
+    def basis(self, verifier: Verifier, function: Function) -> _Basis | None:
+        """What a new fact of this verifier rests on. All facts about a function share its signatures."""
+        target = selected_target() if verifier.reads_target else None
+        seen: _Signatures = {}
+        if verifier.reads_callees:
+            if self._function is not function:
+                self._function = function
+                self._seen = {name: self._signature(name) for name in call_sites(function).callees}
+            seen = self._seen
+        return None if target is None and not seen else (target, seen)
+
+    def bears(self, basis: _Basis | None) -> bool:
+        """Whether a fact that rests on this holds here."""
+        if basis is None:
+            return True
+        target, seen = basis
+        if target is not None and target is not selected_target():
+            return False
+        if not seen:
+            return True
+        found = self._borne.get(id(seen))
+        if found is None:
+            same = all(_same(was, self._signature(name)) for name, was in seen.items())
+            found = self._borne[id(seen)] = seen, same
+        return found[1]
+
+    def _signature(self, name: str) -> tuple[Any, ...] | None:
+        if name not in self._found:
+            self._found[name] = _signature(self._program, name)
+        return self._found[name]
 
 
 def _signature(program: Program, name: str) -> tuple[Any, ...] | None:
@@ -113,7 +145,7 @@ def _same(seen: tuple[Any, ...] | None, now: tuple[Any, ...] | None) -> bool:
     if seen is None or now is None:
         return seen is now
     # The parts are immutable, so the same objects say the same; equal but new ones are simply looked at again.
-    return all(a is b for a, b in zip(seen, now, strict=True))
+    return all(map(is_, seen, now))
 
 
 FACTS = Facts()

@@ -6,8 +6,9 @@ It is made once for each function object and forgotten with it.
 
 from __future__ import annotations
 
-from typing import Any
-from weakref import WeakKeyDictionary
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary, ref
 
 from ..ir.program import Function
 from ..ir.stmt import (
@@ -68,11 +69,11 @@ class Inventory:
 
     def of(self, *classes: type[Stmt]) -> list[Placed]:
         """The statements of these classes: class by class, each in the order of the source."""
-        if classes == (AssignStmt,):
-            return [item for item in self.placed if type(item[0]) is AssignStmt]
         found = self._by_class
         if len(classes) == 1:
-            return found.get(classes[0], [])
+            if classes[0] is AssignStmt:
+                return [item for item in self.placed if type(item[0]) is AssignStmt]
+            return found.get(classes[0], _NONE)
         return [item for cls in classes for item in found.get(cls, ())]
 
     def has(self, *classes: type[Stmt]) -> bool:
@@ -91,9 +92,13 @@ class Inventory:
             append(item)
             if cls is AssignStmt:
                 continue
-            by_class.setdefault(cls, []).append(item)
+            alike = by_class.get(cls)
+            if alike is None:
+                by_class[cls] = [item]
+            else:
+                alike.append(item)
             if cls is SeqStmts:
-                extend([(inner, region) for inner in reversed(stmt.stmts)])
+                extend([(inner, region) for inner in stmt.stmts[::-1]])
             elif cls is IfStmt:
                 if stmt.else_body is not None:
                     push((stmt.else_body, region))
@@ -104,15 +109,32 @@ class Inventory:
 
 _REGION_OWNERS: frozenset[type] = frozenset((ForStmt, WhileStmt, *SCOPE_CLASSES))
 
-_CACHE: WeakKeyDictionary[Function, Inventory] = WeakKeyDictionary()
+_NONE: list[Placed] = []
+
+T = TypeVar("T")
 
 
-def inventory(function: Function) -> Inventory:
-    """The inventory of a function; made once."""
-    found = _CACHE.get(function)
-    if found is None:
-        found = _CACHE[function] = Inventory(function.body)
-    return found
+class MadeOnce(Generic[T]):
+    """Something about functions that is made once for each and forgotten with it."""
+
+    def __init__(self, make: Callable[[Function], T]) -> None:
+        self._make = make
+        self._made: WeakKeyDictionary[Function, T] = WeakKeyDictionary()
+        # A dozen verifiers ask for the same function, one after another.
+        self._latest: tuple[Callable[[], Function | None], T] | None = None
+
+    def __call__(self, function: Function) -> T:
+        latest = self._latest
+        if latest is not None and latest[0]() is function:
+            return latest[1]
+        found = self._made.get(function)
+        if found is None:
+            found = self._made[function] = self._make(function)
+        self._latest = ref(function), found
+        return found
 
 
-__all__ = ["Inventory", "Placed", "Region", "inventory"]
+# The inventory of a function.
+inventory: MadeOnce[Inventory] = MadeOnce(lambda function: Inventory(function.body))
+
+__all__ = ["Inventory", "MadeOnce", "Placed", "Region", "inventory"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from ..ir.expr import Call, IterArg, Var
+from ..ir.expr import Call, ConstInt, IterArg, Var
 from ..ir.operands import OPERANDS, attrs_operands
 from ..ir.program import Function
 from ..ir.recursion import deep_recursion
@@ -101,7 +101,8 @@ class Reaching:
             self.bound(var)
             self._show(var)
         for var in variables:
-            self._type(var.type)
+            if type(var.type) not in PLAIN_TYPES:
+                self._type(var.type)
 
     def _show(self, var: Any) -> None:
         if var not in self.visible:
@@ -111,10 +112,12 @@ class Reaching:
 
     def _hide(self, mark: int) -> list[Any]:
         """End a region: take back what became visible since ``mark``."""
-        inside = self._trail[mark:]
-        if inside:
-            del self._trail[mark:]
-            self.visible.difference_update(inside)
+        trail = self._trail
+        if len(trail) == mark:
+            return []
+        inside = trail[mark:]
+        del trail[mark:]
+        self.visible.difference_update(inside)
         return inside
 
     def _show_again(self, variables: list[Any]) -> None:
@@ -125,11 +128,14 @@ class Reaching:
     def _signature(self) -> None:
         function = self.function
         # Symbols of the signature have a value when the function is called; a scalar parameter may be one of them.
+        symbolic = False
         for kind in (*[param.type for param in function.params], *function.return_types):
             if type(kind) not in PLAIN_TYPES and not is_closed(kind):
+                symbolic = True
                 for e in type_expressions(kind):
                     self.visible.update(node for node in walk(e, types=True) if isinstance(node, Var))
-        self.visible.difference_update(function.params)
+        if symbolic:
+            self.visible.difference_update(function.params)
         for param in function.params:
             self.bound(param)
             self._show(param)
@@ -228,8 +234,10 @@ class Reaching:
 
     def _return(self, stmt: Any) -> None:
         self.at = stmt
+        visible = self.visible
         for e in stmt.value:
-            self._use(e)
+            if e not in visible:
+                self._use(e)
 
     def _yield(self, stmt: Any) -> None:
         self._return(stmt)
@@ -254,9 +262,9 @@ class Reaching:
 
     def _for(self, stmt: Any) -> None:
         self.at = stmt
-        self._use(stmt.start)
-        self._use(stmt.stop)
-        self._use(stmt.step)
+        for e in (stmt.start, stmt.stop, stmt.step):
+            if type(e) is not ConstInt:
+                self._use(e)
         if stmt.attrs:
             self._attrs(stmt.attrs)
         mark = self._carries(stmt)

@@ -58,11 +58,15 @@ class Verifier(msgspec.Struct, frozen=True):
     def run(self, function: Function, program: Program) -> list[Diagnostic]:
         """The findings in one function of a program."""
         findings = Findings(self.rule)
+        self.look_at(function, findings, program)
+        return findings.found
+
+    def look_at(self, function: Function, findings: Findings, program: Program) -> None:
+        """Add the findings in one function of a program to those of others."""
         if self.reads_callees:
             self.check(function, findings, program)
         else:
             self.check(function, findings)
-        return findings.found
 
 
 VERIFIERS: dict[IRProperty, Verifier] = {}

@@ -79,14 +79,14 @@ class _SSAForm(Reaching):
 
     def body(self, stmt: Stmt) -> None:
         outer, self._last_yield = self._last_yield, get_last_yield_stmt(stmt)
-        super().body(stmt)
+        self._TABLE[type(stmt)](self, stmt)
         self._last_yield = outer
 
     def _yield(self, stmt: Any) -> None:
         if stmt is not self._last_yield:
             self.at = stmt
             self._error(SSAErrorType.MISPLACED_YIELD, "YieldStmt before the terminating position of its body")
-        super()._yield(stmt)
+        self._return(stmt)
 
     def _results(self, stmt: Any) -> None:
         self.at = stmt
@@ -102,23 +102,25 @@ class _SSAForm(Reaching):
             self._error(SSAErrorType.MISSING_YIELD, "IfStmt with return_vars must have else branch")
         for name, body in (("then", stmt.then_body), ("else", stmt.else_body)):
             if body is not None:
-                self._check_yield(body, f"{name} branch of IfStmt with return_vars", len(stmt.return_vars))
+                self._check_yield(body, name, stmt)
 
     def _check_loop(self, stmt: Any) -> None:
-        kind = type(stmt).__name__
         carried, results = len(stmt.iter_args), len(stmt.return_vars)
         if carried != results:
             self._error(
                 SSAErrorType.ITER_ARGS_RETURN_VARS_MISMATCH,
-                f"{kind} iter_args count ({carried}) != return_vars count ({results})",
+                f"{type(stmt).__name__} iter_args count ({carried}) != return_vars count ({results})",
             )
-        self._check_yield(stmt.body, f"{kind} with iter_args", results)
+        self._check_yield(stmt.body, "", stmt)
 
-    def _check_yield(self, body: Stmt, what: str, results: int) -> None:
-        found = get_last_yield_stmt(body)
+    def _check_yield(self, body: Stmt, branch: str, stmt: Any) -> None:
+        found, results = get_last_yield_stmt(body), len(stmt.return_vars)
+        if found is not None and len(found.value) == results:
+            return
+        what = f"{branch} branch of IfStmt with return_vars" if branch else f"{type(stmt).__name__} with iter_args"
         if found is None:
             self._error(SSAErrorType.MISSING_YIELD, f"{what} must have YieldStmt as last statement")
-        elif len(found.value) != results:
+        else:
             self._error(
                 SSAErrorType.YIELD_COUNT_MISMATCH,
                 f"{what}: YieldStmt value count ({len(found.value)}) != return_vars count ({results})",

@@ -19,6 +19,8 @@ from ..ir.program import Function
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, WhileStmt
 from ..ir.tree import get_last_yield_stmt
 from ..ir.type import (
+    BOOL_TYPE,
+    INDEX_TYPE,
     ArrayType,
     DistributedTensorType,
     ScalarType,
@@ -53,16 +55,16 @@ class _TypeCheck:
                 kind: Any = stmt.var.type
                 cls = type(kind)
                 # Most types have no view, and most views no valid shape.
-                if cls is TileType:
-                    if kind.tile_view is not None:
-                        self._view(stmt.var, stmt)
-                elif (cls is TensorType or cls is DistributedTensorType) and kind.tensor_view is not None:
+                if (cls is TileType and kind.tile_view is not None) or (
+                    (cls is TensorType or cls is DistributedTensorType) and kind.tensor_view is not None
+                ):
                     self._view(stmt.var, stmt)
         for stmt, _ in placed.of(IfStmt):
             self._if(stmt)
         for stmt, _ in placed.of(ForStmt):
-            for name in ("start", "stop", "step"):
-                self._bound(getattr(stmt, name), name, stmt)
+            self._bound(stmt.start, "start", stmt)
+            self._bound(stmt.stop, "stop", stmt)
+            self._bound(stmt.step, "step", stmt)
             self._loop(stmt)
         for stmt, _ in placed.of(WhileStmt):
             self._condition(stmt, "while")
@@ -75,6 +77,8 @@ class _TypeCheck:
 
     def _condition(self, stmt: Any, word: str) -> None:
         kind = stmt.condition.type
+        if kind is BOOL_TYPE:
+            return
         if not isinstance(kind, ScalarType):
             self._error(
                 Code.IF_CONDITION_MUST_BE_SCALAR, f"the condition of '{word}' must be a scalar, got {kind}", stmt
@@ -84,7 +88,7 @@ class _TypeCheck:
 
     def _bound(self, bound: Any, name: str, stmt: Any) -> None:
         kind = bound.type
-        if not (isinstance(kind, ScalarType) and kind.dtype.is_int_):
+        if kind is not INDEX_TYPE and not (isinstance(kind, ScalarType) and kind.dtype.is_int_):
             self._error(
                 Code.FOR_RANGE_MUST_BE_SCALAR, f"'{name}' of a loop must be an integer scalar, got {kind}", stmt
             )
@@ -97,7 +101,7 @@ class _TypeCheck:
         for var in results:
             self._view(var, stmt)
         for name, body in (("then", stmt.then_body), ("else", stmt.else_body)):
-            last = get_last_yield_stmt(body)
+            last = None if body is None else get_last_yield_stmt(body)
             if last is None:
                 continue
             if len(last.value) != len(results):
@@ -107,7 +111,8 @@ class _TypeCheck:
                     last,
                 )
             for var, value in zip(results, last.value, strict=False):
-                self._agree(var, value, f"what the {name} branch yields", last)
+                if var.type is not value.type:
+                    self._agree(var, value, f"what the {name} branch yields", last)
 
     def _loop(self, stmt: Any) -> None:
         if not stmt.iter_args:
@@ -118,7 +123,8 @@ class _TypeCheck:
             self._agree(arg, arg.initValue, "its initial value", stmt)
         for arg, var in zip(stmt.iter_args, stmt.return_vars, strict=False):
             self._view(var, stmt)
-            self._agree(arg, var, f"the return variable '{var.name_hint}'", stmt)
+            if arg.type is not var.type:
+                self._agree(arg, var, f"the return variable '{var.name_hint}'", stmt)
         if last is not None:
             for arg, value in zip(stmt.iter_args, last.value, strict=False):
                 self._agree(arg, value, "what the body yields", last)

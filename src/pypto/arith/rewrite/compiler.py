@@ -22,7 +22,7 @@ from ...ir.dtype import DataType
 from ...ir.expr import ConstInt
 from ..fold import FALSE, TRUE
 from ..helpers import fits_int64
-from ..structure import is_float
+from ..structure import UNARY, is_float
 
 Rule = Callable[[Any, Any], Any]  # (simplifier, node) -> result or None
 
@@ -254,8 +254,19 @@ def parse_rules(table: str, dual_only: bool = False) -> list[Parsed]:
     return rules
 
 
+_Kinds = tuple[type | None, ...]
+_SAME: _Kinds = (None, None)  # the same thing twice
+
+
+def _kinds(pattern: ast.expr) -> _Kinds:
+    """The classes that a pattern demands of the operands; None for a letter."""
+    parts = _operands(pattern)
+    if len(parts) == 2 and ast.dump(parts[0]) == ast.dump(parts[1]):
+        return _SAME
+    return tuple(map(_kind, parts))
+
+
 def _kind(tree: ast.expr) -> type | None:
-    """The class that a pattern demands; None for a letter."""
     if isinstance(tree, ast.Name):
         return ConstInt if tree.id[0] == "c" else None
     return _node_class(tree)
@@ -267,33 +278,34 @@ class RuleSet:
     def __init__(self, tables: dict[type, str], duals: dict[type, str]) -> None:
         self._tables = tables
         self._duals = duals  # tables of which only the duals hold
-        self._rules: dict[type, list[tuple[tuple[type | None, ...], Any]]] = {}
+        self._rules: dict[type, list[tuple[_Kinds, Any]]] = {}
         self._candidates: dict[tuple[type, ...], tuple[Rule, ...]] = {}
 
     def candidates(self, node: Any) -> tuple[Rule, ...]:
         """The rules whose outer two levels fit the classes of ``node`` and its children, in order."""
         cls = type(node)
-        if cls not in self._tables and cls not in self._duals:
-            return ()
-        if issubclass(cls, x.UnaryExpr):
-            key: tuple[type, ...] = (cls, type(node.operand))
-        else:
-            key = (cls, type(node.left), type(node.right))
+        key: tuple[type, ...]
+        key = (cls, type(node.operand)) if cls in UNARY else (cls, type(node.left), type(node.right))
         found = self._candidates.get(key)
         if found is None:
             found = self._candidates[key] = tuple(self._select(key))
         return found
 
     def _select(self, key: tuple[type, ...]) -> list[Rule]:
+        if key[0] not in self._tables and key[0] not in self._duals:
+            return []
         rules = self._rules.get(key[0])
         if rules is None:
             rules = self._rules[key[0]] = [
-                (tuple(map(_kind, _operands(left))), [text, left, right, condition])
-                for text, left, right, condition in self.parsed(key[0])
+                (_kinds(left), [text, left, right, condition]) for text, left, right, condition in self.parsed(key[0])
             ]
         found = []
         for kinds, source in rules:
-            if all(kind is None or kind is have for kind, have in zip(kinds, key[1:], strict=True)):
+            if kinds is _SAME:  # different classes are never the same
+                fits = key[1] is key[2]
+            else:
+                fits = all(kind is None or kind is have for kind, have in zip(kinds, key[1:], strict=True))
+            if fits:
                 if len(source) == 4:
                     source[:] = [compile_rule(*source)]
                 found.append(source[0])

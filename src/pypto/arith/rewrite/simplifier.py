@@ -7,11 +7,11 @@ from typing import Any
 
 from ...ir import expr as x
 from ...ir.dtype import DataType
-from ...ir.expr import BinaryExpr, ConstBool, ConstInt, Expr, UnaryExpr, Var
+from ...ir.expr import ConstBool, ConstInt, Expr, Var
 from ..fold import FALSE, TRUE, fold_const
 from ..helpers import int_range
 from ..leaves import Leaves
-from ..structure import MEMO_LIMIT, Interner, conjuncts, is_float, post_order, scalar_dtype
+from ..structure import BINARY, MEMO_LIMIT, UNARY, Interner, conjuncts, is_float, post_order, scalar_dtype
 from . import comparisons, division, extrema, logic, sums
 from .compiler import RuleSet
 
@@ -174,14 +174,14 @@ class RewriteSimplifier:
         return found
 
     def _children(self, e: Any) -> tuple[Any, ...]:
-        if isinstance(e, BinaryExpr):
+        cls = type(e)
+        if cls in BINARY:
             if self._opaque(e):
                 return ()
-            cls = type(e)
             if (cls is x.And or cls is x.Or) and type(e.right) is cls:
                 return (self._lean_left(e),)
             return e.left, e.right
-        return (e.operand,) if isinstance(e, UnaryExpr) and not self._opaque(e) else ()
+        return (e.operand,) if cls in UNARY and not self._opaque(e) else ()
 
     def _lean_left(self, e: Any) -> Expr:
         """``a and (b and (c and d))`` as ``((a and b) and c) and d``: step by step that takes quadratic time."""
@@ -220,10 +220,7 @@ class RewriteSimplifier:
     def _simplified(self, e: Any) -> Any:
         cls = type(e)
         memo = self._memo
-        if isinstance(e, Var):
-            found = self._replace.get(e)
-            return self._leaf(e) if found is None else found
-        if isinstance(e, BinaryExpr):
+        if cls in BINARY:
             if self._opaque(e):
                 return self._leaf(e)
             left, right = memo[e.left], memo[e.right]
@@ -234,14 +231,15 @@ class RewriteSimplifier:
             else:
                 node = cls(left, right, e.dtype, e.span)
             compared = cls in x.COMPARISONS
-        elif isinstance(e, UnaryExpr):
+        elif cls in UNARY:
             if self._opaque(e):
                 return self._leaf(e)
             operand = memo[e.operand]
             node = e if operand is e.operand else cls(operand, e.dtype, e.span)
             compared = False
         else:
-            return self._leaf(e)
+            found = self._replace.get(e)
+            return self._leaf(e) if found is None else found
         folded = fold_const(node)
         if folded is not None:
             fitting = _with_dtype(folded, node)

@@ -37,9 +37,10 @@ class OutlinePass(Pass):
         policy = self.policy
         function = hoist_returns(function, policy)
         policy.check_function(function)
-        scan = Scan(function, policy, callees, definitions(function))
+        defined = definitions(function)
+        scan = Scan(function, policy, callees, defined)
         names.begin()
-        rewriter = Rewriter(policy, scan, function.name, names, NameSupply(function))
+        rewriter = Rewriter(policy, scan, function.name, names, NameSupply(function, defined))
         body = rewriter.visit_stmt(function.body)
         around = function if body is function.body else function.replace(body=body)
         callees.add(rewriter.made)

@@ -182,10 +182,16 @@ class Rewriter(IRMutator):
         again = recomputed(info, given)
         outside: list[Stmt] = [self.visit_stmt(stmt) for stmt in again]
         body = policy.body(scope)
+        inner: dict[Family, Any] = {}
         if info.inner:
             body = self._inside(name, body)
+            # A tensor that was handed to a launch must not be read under its old name, not by the return either.
+            inner = {family: family.current for family, current in before if family.current is not current}
         made_again = {stmt.var for stmt in again}
         results = self._results(info, [var for var in given if var not in made_again])
+        for result in results:
+            if result.family in inner:
+                result.value = inner[result.family]
         defined = [*(stmt.var for stmt in again), *(result.var for result in results)]
         self.made.append(make_function(name, policy, info, parameters, results, body, defined))
         for family, current in before:

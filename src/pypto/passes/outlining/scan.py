@@ -25,7 +25,7 @@ from ...ir.stmt import (
     Stmt,
     WhileStmt,
 )
-from ...ir.traversal import attrs_expressions, child_fields
+from ...ir.traversal import CONSTANTS, attrs_expressions, child_fields
 from ...ir.tree import free_vars, own_definitions, walk
 from ...ir.type import TensorType, TileType
 from ...ir.type_fields import PLAIN_TYPES, is_closed, type_expressions
@@ -65,6 +65,7 @@ class ScopeInfo:
     ``inputs``: variables from outside, in the order of first read. ``visible``: what its body defines for what
     follows. ``needed``: those of them that are used outside. ``targets``: written tensors from outside in the order of
     their first write, one for each family; ``aliases``: definitions that are further names of these, for what follows.
+    ``repeated``: the written tensors from outside a loop around the scope, which the next iteration hands to it again.
     """
 
     __slots__ = (
@@ -80,6 +81,7 @@ class ScopeInfo:
         "outer",
         "parent_scope",
         "position",
+        "repeated",
         "scope",
         "targets",
         "visible",
@@ -100,6 +102,7 @@ class ScopeInfo:
         self.targets: dict[Family, Target] = {}
         self.aliases: dict[Var, Family] = {}
         self.direct_stores: list[Store] = []
+        self.repeated: set[Family] = set()
         self.inner: list[ScopeInfo | Construct] = []  # what is outlined inside it, and the loops around that
 
 
@@ -132,6 +135,9 @@ class Scan:
         self._function = function
         self._scopes = policy.scopes
         self._home: dict[Var, Stmt | None] = {}
+        self._loops = 0  # how many loops are around, and how many are around the enclosing scope
+        self._loops_outside = 0
+        self._loops_around: dict[Var, int] = {}  # how many are around the definition of a variable
         self._inside: dict[Var, ScopeInfo] = {}  # what a scope defines -> the innermost one that does
         self._events = 0
         self._outer: ScopeInfo | None = None
@@ -148,7 +154,7 @@ class Scan:
             return []
         found = reversed(info.targets)
         if self._policy.exports_only_what_is_read:
-            return [family for family in found if family.last_use > info.position]
+            return [f for f in found if f.last_use > info.position or f in info.repeated]
         return list(found)
 
     def given(self, info: ScopeInfo) -> list[Var]:
@@ -179,6 +185,8 @@ class Scan:
 
     def _uses(self, roots: Iterable[Any]) -> None:
         for root in roots:
+            if type(root) in CONSTANTS:
+                continue
             for node in walk(root):
                 if not isinstance(node, Expr):
                     continue
@@ -216,6 +224,7 @@ class Scan:
         home = self._construct.stmt
         for var in variables:
             self._home[var] = home
+            self._loops_around[var] = self._loops
             kind = var.type
             if type(kind) not in PLAIN_TYPES and not is_closed(kind):
                 self._uses(type_expressions(kind))
@@ -240,12 +249,14 @@ class Scan:
         if type(stmt) is ForStmt:
             self._uses((stmt.start, stmt.stop, stmt.step, *attrs_expressions(stmt.attrs)))
         outer = self._enter(stmt)
+        self._loops += 1
         self._defines(stmt.iter_args)
         if type(stmt) is WhileStmt:
             self._uses((stmt.condition,))
         else:
             self._defines((stmt.loop_var,))
         self._stmt(stmt.body, True)
+        self._loops -= 1
         self._construct = outer
         self._defines(stmt.return_vars)
 
@@ -275,6 +286,7 @@ class Scan:
         for var in info.visible:
             self._inside.setdefault(var, info)
             self._home[var] = self._construct.stmt
+            self._loops_around[var] = self._loops
         self._check_redefinition(info)
         self._join(info)
         self._defines(own_definitions(stmt))
@@ -283,11 +295,12 @@ class Scan:
     def _nested(self, info: ScopeInfo) -> None:
         """The scopes inside a scope: what they need and write stays inside, unless the outer one passes it on."""
         outer, construct, parent = self._outer, self._construct, self._parent_scope
+        around, self._loops_outside = self._loops_outside, self._loops
         self._outer, info.is_open, self._parent_scope = info, True, info.scope
         self._construct = inner = Construct(construct.stmt)
         self._stmt(info.scope.body, True)
         self._outer, info.is_open, self._parent_scope = outer, False, parent
-        self._construct = construct
+        self._construct, self._loops_outside = construct, around
         info.inner = inner.children
 
     def _inputs(self, info: ScopeInfo) -> None:
@@ -310,6 +323,8 @@ class Scan:
             known = info.targets.get(family)
             if known is None or (store.direct and not known.direct):
                 info.targets[family] = Target(store.target, store.direct)
+                if max(self._loops_around.get(store.target, 0), self._loops_outside) < self._loops:
+                    info.repeated.add(family)
             if store.direct:
                 info.direct_stores.append(store)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from operator import is_
 from typing import Any
 
@@ -14,16 +14,17 @@ from ...ir.stmt import Stmt, YieldStmt, seq
 from ...ir.tree import get_last_yield_stmt
 
 
-def same(new: Any, old: Any) -> bool:
-    if isinstance(new, list) and isinstance(old, list):
-        return len(new) == len(old) and all(map(is_, new, old))
-    return new is old
+def same(new: Sequence[Any], old: Sequence[Any]) -> bool:
+    """Whether two lists hold the same objects."""
+    return len(new) == len(old) and all(map(is_, new, old))
 
 
 def rebuilt(body: Stmt, stmts: list[Stmt]) -> Stmt:
     """A body with these statements; the same object when they are those that it has."""
-    old: Iterable[Stmt] = body.stmts if type(body) is st.SeqStmts else (body,)
-    return body if same(stmts, list(old)) else seq(stmts, body.span)
+    # Statements are equal if they are the same object.
+    if stmts == body.stmts if type(body) is st.SeqStmts else (len(stmts) == 1 and stmts[0] is body):
+        return body
+    return seq(stmts, body.span)
 
 
 def add_statements(stmts: list[Stmt], new: list[Stmt]) -> None:
@@ -32,12 +33,13 @@ def add_statements(stmts: list[Stmt], new: list[Stmt]) -> None:
     stmts[len(stmts) - int(ends) : len(stmts) - int(ends)] = new
 
 
+_NO_BODY = (st.AssignStmt, st.EvalStmt)  # what most bodies end with
 _LEAVING = (st.BreakStmt, st.ContinueStmt, st.ReturnStmt)
 
 
 def add_yields(stmts: list[Stmt], operands: list[Expr], span: Span, first: bool) -> None:
     """Let the yield at the end of a body give more operands, in front of those that it has or behind."""
-    if stmts and get_last_yield_stmt(stmts[-1]) is not None:
+    if stmts and type(stmts[-1]) not in _NO_BODY and get_last_yield_stmt(stmts[-1]) is not None:
         stmts[-1] = _more_operands(stmts[-1], operands, first)
     else:
         stmts.append(YieldStmt(FrozenList(operands), span))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any
 
 from ...diag.errors import InternalError
@@ -14,11 +14,10 @@ from ...ir.span import Span
 from ...ir.stmt import Stmt, YieldStmt, seq
 from ...ir.tree import flatten_to_stmts
 from ...ir.type import TASK_ID_TYPE
-from ...ir.type_fields import is_closed
 from .bodies import add_statements, add_yields, rebuilt
-from .definedness import NEVER_ASSIGNED, NOT_KEPT, Reason, Undefined, in_branch
+from .definedness import NEVER_ASSIGNED, NO_VALUE, NOT_KEPT, Reason, Undefined, in_branch
 from .initial_values import any_value
-from .versions import State, Versions
+from .versions import State, Versions, closed_types_first
 
 
 class _Side:
@@ -44,16 +43,17 @@ class Branches(Versions):
     def _list(self, body: Stmt) -> list[Stmt]:
         """The statements that replace those of a body."""
         stmts: Sequence[Stmt] = body.stmts if type(body) is st.SeqStmts else (body,)
-        if any(type(s) is st.SeqStmts for s in stmts):
+        if st.SeqStmts in map(type, stmts):
             stmts = flatten_to_stmts(body)
         outer, before = self._out, self._previous
         self._out = out = []
         self._previous = None
-        dispatch, last = self._dispatch, len(stmts) - 1
-        for i, stmt in enumerate(stmts):
-            if type(stmt) is YieldStmt and i != last:
+        dispatch = self._dispatch
+        for stmt in stmts:
+            if type(stmt) is YieldStmt and stmt is not stmts[-1]:
                 raise InternalError(
-                    f"YieldStmt at position {i} of {last + 1}: a yield must end the body it is in, {stmt.span}"
+                    f"YieldStmt at position {stmts.index(stmt)} of {len(stmts)}: a yield must end the body it is in, "
+                    f"{stmt.span}"
                 )
             out.append(dispatch[type(stmt)](self, stmt))
             self._previous = stmt
@@ -68,22 +68,27 @@ class Branches(Versions):
     def visit_if_stmt(self, op: Any) -> Stmt:
         self._at = op
         condition = self._dispatch[type(op.condition)](self, op.condition)
-        results = dict.fromkeys(op.return_vars)
-        assigned = [v for v in self._live.assigned(op) if v not in results]
+        assigned = list(self._live.assigned(op))
+        if op.return_vars:
+            results = dict.fromkeys(op.return_vars)
+            assigned = [v for v in assigned if v not in results]
         before, since = self._dead, len(self._origins)
         then = self._side(op, op.then_body, condition, True, assigned)
         other = self._side(op, op.else_body, condition, False, assigned)
         self._at = op
         self._dead = before or not (then.ends or other.ends)
         merges = [v for v in assigned if self._is_merged(op, v, then, other)]
-        merges.sort(key=by_name)
-        phis = self._merge(op, merges, then, other, since)
-        own = self._branch_results(op)
+        if len(merges) > 1:
+            merges.sort(key=by_name)
+        phis = self._merge(op, merges, then, other, since) if merges else []
+        own = self._branch_results(op) if op.return_vars else op.return_vars
         return_vars = FrozenList([*phis, *own]) if phis else own
         then_body, else_body = op.then_body, op.else_body
         if phis:
             for side in (then, other):
-                operands = [self._operand(var, side, phi, op.span) for var, phi in zip(merges, phis, strict=True)]
+                operands: list[Expr] = [side.states[var] for var in merges]
+                if not NO_VALUE.isdisjoint(map(type, operands)):
+                    operands = [self._operand(var, side, phi, op.span) for var, phi in zip(merges, phis, strict=True)]
                 add_yields(side.stmts, operands, op.span, first=True)
         then_body = rebuilt(then_body, then.stmts)
         if else_body is not None or phis:
@@ -104,10 +109,13 @@ class Branches(Versions):
         mark = len(self._trail)
         known = self._facts.enter(condition, value)
         side = _Side([] if body is None else self._list(body), not self._dead or before)
+        states, remap = side.states, self._remap
         for var in assigned:
-            state = side.states[var] = self._state(var)
-            if not isinstance(state, Expr) and side.ends and self._live.needed_after(op, var):
-                side.claims[var] = self._claims(state)
+            state = states[var] = remap.get(var)
+            if type(state) in NO_VALUE:
+                state = states[var] = self._state(var)
+                if type(state) in NO_VALUE and side.ends and self._live.needed_after(op, var):
+                    side.claims[var] = self._claims(state)
         self._facts.leave(known)
         self._undo(mark)
         self._dead = before
@@ -116,10 +124,9 @@ class Branches(Versions):
     def _is_merged(self, op: Any, var: Var, then: _Side, other: _Side) -> bool:
         """Whether the branch has a result for a variable. If not, its state behind the branch is set here."""
         a, b = then.states[var], other.states[var]
-        old = self._state(var)
-        if a is old and b is old:
+        if a is b and a is self._state(var):
             return False
-        both = isinstance(a, Expr) and isinstance(b, Expr)
+        both = type(a) not in NO_VALUE and type(b) not in NO_VALUE
         if both and not (self._careful(var) or self._is_foreign(a) or self._is_foreign(b)):
             return True
         if not self._live.needed_after(op, var):
@@ -128,7 +135,7 @@ class Branches(Versions):
             return False
         if both:
             return True
-        if (isinstance(a, Expr) or not then.ends) and (isinstance(b, Expr) or not other.ends):
+        if (type(a) not in NO_VALUE or not then.ends) and (type(b) not in NO_VALUE or not other.ends):
             return self._can_stand_in(op, var)
         if var.type == TASK_ID_TYPE:
             return True
@@ -141,9 +148,9 @@ class Branches(Versions):
         return any_value(self._rewrite_type(var.type), op.span) is not None
 
     def _branch_reason(self, op: Any, a: State, b: State) -> Reason:
-        if isinstance(a, Expr):
+        if type(a) not in NO_VALUE:
             return in_branch(op, "then", a.span)
-        if isinstance(b, Expr):
+        if type(b) not in NO_VALUE:
             return in_branch(op, "else", b.span)
         state = a if type(a) is Undefined else b
         return state.reason if type(state) is Undefined else NEVER_ASSIGNED
@@ -151,28 +158,28 @@ class Branches(Versions):
     def _merge(self, op: Any, merges: list[Var], then: _Side, other: _Side, since: int) -> list[Var]:
         """The results for these variables, and the states of the variables behind the branch."""
         phis: dict[Var, Var] = {}
-        # Types may mention other results, so those that mention nothing come first.
-        for closed in (True, False):
-            for var in merges:
-                if is_closed(var.type) is closed:
-                    phis[var] = self._phi(op, var, then.states[var], other.states[var], since)
-        for var, phi in phis.items():
-            if any(not isinstance(side.states[var], Expr) and side.ends for side in (then, other)):
-                if var.type == TASK_ID_TYPE:
-                    continue
-                claims = _common(then.claims.get(var), other.claims.get(var))
-                reason = self._branch_reason(op, then.states[var], other.states[var])
-                self._set(var, Undefined(reason, phi, self._excuses(claims)))
+        partial = []
+        for var in closed_types_first(merges, attrgetter("type")):
+            a, b = then.states[var], other.states[var]
+            phis[var] = self._phi(op, var, a, b, since)
+            if (type(a) in NO_VALUE and then.ends) or (type(b) in NO_VALUE and other.ends):
+                partial.append(var)
+        for var in partial:
+            if var.type == TASK_ID_TYPE:
+                continue
+            claims = _common(then.claims.get(var), other.claims.get(var))
+            reason = self._branch_reason(op, then.states[var], other.states[var])
+            self._set(var, Undefined(reason, phis[var], self._excuses(claims)))
         return [phis[var] for var in merges]
 
     def _phi(self, op: Any, var: Var, a: State, b: State, since: int) -> Var:
-        values = [state for state in (a, b) if isinstance(state, Expr)]
-        if len(values) == 2:
-            self._check_agreement(var, values[0], values[1], op, "the branches give it")
-        if values:
-            kind = self._merged_type(var, values[0], self._kept_extents(values[0], since))
-        else:
+        value = b if type(a) in NO_VALUE else a
+        if type(value) in NO_VALUE:
             kind = self._rewrite_type(var.type)
+        else:
+            if value is a and type(b) not in NO_VALUE:
+                self._check_agreement(var, a, b, op, "the branches give it")
+            kind = self._merged_type(var, value, self._kept_extents(value, since))
         phi = Var(self._name(var, "phi"), kind, op.span)
         self._set(var, phi)
         return phi
@@ -180,8 +187,8 @@ class Branches(Versions):
     def _operand(self, var: Var, side: _Side, phi: Var, span: Span) -> Expr:
         """What a branch gives for a variable; anything where it has no value or the end is not reached."""
         state = side.states[var]
-        if isinstance(state, Expr):
-            return state
+        if type(state) not in NO_VALUE:
+            return state  # type: ignore[no-any-return]
         if type(state) is Undefined and state.stand_in is not None:
             return state.stand_in
         value = any_value(phi.type, span)

@@ -25,10 +25,11 @@ from typing import Any
 
 from ...arith.prove import prove_eq, prove_le, prove_lt
 from ...ir import expr as x
-from ...ir.expr import ConstBool, ConstFloat, ConstInt, Expr, Var
+from ...ir.expr import ConstBool, ConstInt, Expr, Var
 from ...ir.names import base_name
 from ...ir.span import Span
 from ...ir.substitution import substitute_expr
+from ...ir.traversal import CONSTANTS, NODE_CLASSES, walk
 from ..errors import PassError
 
 # Flag (a variable of the source), the version of it that this is about, and its value.
@@ -132,6 +133,12 @@ class Undefined:
         self.assumption = assumption
 
 
+# The classes of states that are no value: a state may be None where nothing was assigned yet. Asked for each variable
+# at each branch, and faster than ``isinstance(state, Expr)``.
+NO_VALUE: frozenset[type] = frozenset((Undefined, type(None)))
+VARIABLES: frozenset[type] = frozenset(cls for cls in NODE_CLASSES if issubclass(cls, Var))
+
+
 class Facts:
     """What is known of SSA values: constants, and what the conditions around this place say of flags."""
 
@@ -142,9 +149,9 @@ class Facts:
 
     def note_value(self, version: Expr, value: Expr) -> None:
         """``version = value`` was assigned."""
-        if type(value) in (ConstInt, ConstBool, ConstFloat):
+        if type(value) in CONSTANTS:
             self._constants[version] = value
-        elif isinstance(value, Var) and value in self._constants:
+        elif type(value) in VARIABLES and value in self._constants:
             self._constants[version] = self._constants[value]
 
     def mark(self) -> int:
@@ -153,7 +160,9 @@ class Facts:
 
     def enter(self, condition: Expr, value: bool) -> int:
         """From here on the condition has this value. Gives the mark to leave to."""
-        mark = self.mark()
+        mark = len(self._trail)
+        if type(condition) not in _TELLING:
+            return mark
         stack = [(condition, value)]
         while stack:
             e, holds = stack.pop()
@@ -210,8 +219,6 @@ class Facts:
         """An expression with the known constants put in."""
         if isinstance(e, Var):
             return self._constants.get(e, e)
-        from ...ir.traversal import walk
-
         found = {v: self._constants[v] for v in walk(e) if isinstance(v, Var) and v in self._constants}
         return substitute_expr(e, found) if found else e
 
@@ -223,6 +230,7 @@ class Facts:
         return bool(prove_lt(start, stop) if step.value > 0 else prove_lt(stop, start))
 
 
+_TELLING = VARIABLES | {x.Not, x.And, x.Or}  # conditions that say something of flags
 _PROOFS: dict[type, Any] = {
     x.Lt: prove_lt,
     x.Le: prove_le,
@@ -235,6 +243,8 @@ _PROOFS: dict[type, Any] = {
 __all__ = [
     "NEVER_ASSIGNED",
     "NOT_KEPT",
+    "NO_VALUE",
+    "VARIABLES",
     "Assumption",
     "Excuse",
     "Facts",

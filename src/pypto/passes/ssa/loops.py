@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from ...analysis.liveness import Liveness
@@ -13,12 +14,22 @@ from ...ir.program import Program
 from ...ir.rewriting import rewrite_attrs
 from ...ir.stmt import Stmt
 from ...ir.type import TASK_ID_TYPE, ScalarType, TensorType, Type
-from ...ir.type_fields import is_closed
 from .bodies import add_yields, rebuilt, same
 from .branches import Branches, by_name
-from .definedness import NEVER_ASSIGNED, NOT_KEPT, Assumption, Reason, Undefined, first_read, in_loop, left_early
+from .definedness import (
+    NEVER_ASSIGNED,
+    NO_VALUE,
+    NOT_KEPT,
+    VARIABLES,
+    Assumption,
+    Reason,
+    Undefined,
+    first_read,
+    in_loop,
+    left_early,
+)
 from .initial_values import WrittenBuffers, any_value, null_task_id
-from .versions import State, agree
+from .versions import State, agree, closed_types_first
 
 
 class _Slot:
@@ -39,6 +50,9 @@ class _Slot:
         self.result: Any = None
 
 
+_slot_type = attrgetter("var.type")
+
+
 class _Plan:
     """What a loop carries besides the carries that the source states, in slot order, and what it assigns for itself."""
 
@@ -49,7 +63,7 @@ class _Plan:
         self.dropped = dropped
         self.once = once  # it is proved to have an iteration; asked only where that matters
         self.ends = True  # the end of the body is reached
-        self.finals: dict[Var, State] = {}  # the states there of all these variables
+        self.finals: dict[Var, State] = {}  # the states there of the variables that may have no value before the loop
 
 
 class Loops(Branches):
@@ -66,9 +80,13 @@ class Loops(Branches):
         self._at = op
         self._loop_vars.add(op.loop_var)
         visit = self._dispatch
-        start, stop, step = [visit[type(bound)](self, bound) for bound in (op.start, op.stop, op.step)]
-        attrs = rewrite_attrs(self, op.attrs) if op.attrs else op.attrs
-        header = {"start": start, "stop": stop, "step": step, "attrs": attrs}
+        start, stop, step = op.start, op.stop, op.step
+        start = visit[type(start)](self, start)
+        stop = visit[type(stop)](self, stop)
+        step = visit[type(step)](self, step)
+        header = {"start": start, "stop": stop, "step": step}
+        if op.attrs:
+            header["attrs"] = rewrite_attrs(self, op.attrs)
         return self._loop(op, header, lambda: self._facts.enters(start, stop, step))
 
     def visit_while_stmt(self, op: Any) -> Stmt:
@@ -86,8 +104,9 @@ class Loops(Branches):
         return self._facts.holds(condition)
 
     def _loop(self, op: Any, header: dict[str, Any], enters: Callable[[], bool]) -> Stmt:
-        inits = [self._dispatch[type(arg.initValue)](self, arg.initValue) for arg in op.iter_args]
-        kinds = [self._rewrite_type(arg.type) for arg in op.iter_args]
+        own, results = op.iter_args, op.return_vars
+        inits = [self._dispatch[type(arg.initValue)](self, arg.initValue) for arg in own]
+        kinds = [self._rewrite_type(arg.type) for arg in own]
         plan = self._plan(op, enters)
         slots = plan.slots
         if type(op) is st.ForStmt:
@@ -98,20 +117,24 @@ class Loops(Branches):
         self._hide(plan.dropped)
         if type(op) is st.ForStmt:
             self._set(op.loop_var, header["loop_var"])
-        own = [self._own_carry(arg, init, kind) for arg, init, kind in zip(op.iter_args, inits, kinds, strict=True)]
-        self._open_slots(op, slots)
+        if own:
+            own = FrozenList([self._own_carry(*carry) for carry in zip(own, inits, kinds, strict=True)])
+        if slots:
+            self._open_slots(op, slots)
         stmts = self._iteration(op, plan, header)
         self._undo(mark)
         self._after_loop(op, plan)
-        results = self._loop_results(op)
-        header["iter_args"] = [*own, *(slot.iter_arg for slot in slots)]
-        header["return_vars"] = [*results, *(slot.result for slot in slots)]
+        if results:
+            results = FrozenList(self._loop_results(op))
+        if slots:
+            own = FrozenList([*own, *[slot.iter_arg for slot in slots]])
+            results = FrozenList([*results, *[slot.result for slot in slots]])
+        header["iter_args"] = op.iter_args if same(own, op.iter_args) else own
+        header["return_vars"] = op.return_vars if same(results, op.return_vars) else results
         header["body"] = rebuilt(op.body, stmts)
-        changes = {}
-        for name, new in header.items():
-            if not same(new, getattr(op, name)):
-                changes[name] = FrozenList(new) if type(new) is list else new
-        return op.replace(**changes) if changes else op  # type: ignore[no-any-return]
+        if header["body"] is op.body and all(new is getattr(op, name) for name, new in header.items()):
+            return op  # type: ignore[no-any-return]
+        return op.replace(**header)  # type: ignore[no-any-return]
 
     def _iteration(self, op: Any, plan: _Plan, header: dict[str, Any]) -> list[Stmt]:
         """The condition and the body, with the yield at the end, and the states of the variables there."""
@@ -126,7 +149,8 @@ class Loops(Branches):
         plan.ends = not self._dead or before
         if plan.slots:
             add_yields(stmts, self._close_slots(op, plan), op.span, first=False)
-        plan.finals = {var: self._state(var) for var in (*plan.dropped, *(slot.var for slot in plan.slots))}
+        uncertain = [slot.var for slot in plan.slots if not slot.certain]
+        plan.finals = {var: self._state(var) for var in (*plan.dropped, *uncertain)}
         self._facts.leave(known)
         self._dead = before
         return stmts
@@ -139,14 +163,19 @@ class Loops(Branches):
 
     def _plan(self, op: Any, enters: Callable[[], bool]) -> _Plan:
         """Sort the variables that a loop assigns into those that it has to carry and those that it has for itself."""
-        live = self._live
+        live, remap = self._live, self._remap
+        needed_somewhere = live.needed_somewhere
         results = dict.fromkeys(op.return_vars)
         carried: list[_Slot] = []
         wanted: list[tuple[Var, State]] = []
         dropped: list[Var] = []
         for var in live.assigned(op):
-            state = self._state(var)
-            if isinstance(state, Expr):
+            state: State = remap.get(var)
+            if state is None and var not in needed_somewhere:
+                continue  # most of the loop variables and locals of inner loops
+            if type(state) is Undefined:
+                state = self._state(var)
+            if type(state) not in NO_VALUE:
                 if var in results:
                     keep = live.read_at_head(op, var)
                 elif self._careful(var) or self._is_foreign(state):
@@ -170,12 +199,13 @@ class Loops(Branches):
             else:
                 escaping.append(slot)
         for group in (carried, escaping):
-            group.sort(key=lambda slot: by_name(slot.var))
+            if len(group) > 1:
+                group.sort(key=lambda slot: by_name(slot.var))
         return _Plan(carried + escaping, dropped, once)
 
     def _escaping(self, op: Any, var: Var, state: State, once: bool) -> _Slot | None:
         """The slot of a variable that has no value before a loop and is needed behind it; None if no value will do."""
-        if isinstance(state, Expr):
+        if type(state) not in NO_VALUE:
             return _Slot(var, state, True)
         if var.type == TASK_ID_TYPE:
             return _Slot(var, self._bind(var, null_task_id(op.span), op.span), True)
@@ -206,7 +236,7 @@ class Loops(Branches):
         if root is None:
             return None
         value = self._state(root)
-        return value if isinstance(value, Expr) and agree(value.type, self._rewrite_type(var.type)) else None
+        return value if type(value) not in NO_VALUE and agree(value.type, self._rewrite_type(var.type)) else None
 
     def _own_carry(self, arg: IterArg, init: Expr, kind: Type) -> IterArg:
         """An iter arg that the source states: the same object, unless something in it changed or it was met before."""
@@ -223,18 +253,17 @@ class Loops(Branches):
     def _open_slots(self, op: Any, slots: list[_Slot]) -> None:
         """Make the iter args and say what they stand for in the body."""
         extents: dict[Any, Expr] = {}
-        for closed in (True, False):
-            for slot in slots:
-                var = slot.var
-                if is_closed(var.type) is closed:
-                    kind = self._merged_type(var, slot.init, extents)
-                    slot.iter_arg = IterArg(slot.names[0], kind, slot.init, var.span)
-                    if type(kind) is ScalarType and isinstance(slot.init, Var):
-                        extents[slot.init] = slot.iter_arg
-                    if var is not getattr(op, "loop_var", None):
-                        self._set(var, slot.iter_arg)
+        loop_var = op.loop_var if type(op) is st.ForStmt else None
+        for slot in closed_types_first(slots, _slot_type):
+            var, init = slot.var, slot.init
+            kind = self._merged_type(var, init, extents)
+            slot.iter_arg = IterArg(slot.names[0], kind, init, var.span)
+            if type(kind) is ScalarType and type(init) in VARIABLES:
+                extents[init] = slot.iter_arg
+            if var is not loop_var:
+                self._set(var, slot.iter_arg)
         for slot in slots:
-            if not slot.certain and slot.var is not getattr(op, "loop_var", None):
+            if not slot.certain and slot.var is not loop_var:
                 reason = slot.reason or first_read(op)
                 excuses = self._excuses(slot.claims)
                 self._set(slot.var, Undefined(reason, slot.iter_arg, excuses, slot.assumption))
@@ -244,8 +273,8 @@ class Loops(Branches):
         operands: list[Expr] = []
         for slot in plan.slots:
             state = self._state(slot.var)
-            if isinstance(state, Expr):
-                if self._live.needed_next(op, slot.var):
+            if type(state) not in NO_VALUE:
+                if slot.iter_arg.type is not state.type and self._live.needed_next(op, slot.var):
                     self._check_agreement(slot.var, slot.iter_arg, state, op, "the loop carries it as")
                 operands.append(state)
                 continue
@@ -263,22 +292,22 @@ class Loops(Branches):
     def _after_loop(self, op: Any, plan: _Plan) -> None:
         """Make the results of the slots and say what the variables stand for behind the loop."""
         extents: dict[Any, Expr] = {}
-        for closed in (True, False):
-            for slot in plan.slots:
-                if is_closed(slot.var.type) is closed:
-                    kind = self._merged_type(slot.var, slot.iter_arg, extents)
-                    slot.result = Var(slot.names[1], kind, op.span)
-                    if type(kind) is ScalarType:
-                        extents[slot.iter_arg] = slot.result
-                    self._set(slot.var, slot.result)
+        for slot in closed_types_first(plan.slots, _slot_type):
+            kind = self._merged_type(slot.var, slot.iter_arg, extents)
+            slot.result = Var(slot.names[1], kind, op.span)
+            if type(kind) is ScalarType:
+                extents[slot.iter_arg] = slot.result
+            self._set(slot.var, slot.result)
         for slot in plan.slots:
-            final = plan.finals[slot.var]
-            runs = plan.once and slot.escape is None
-            if slot.certain or (runs and (isinstance(final, Expr) or not plan.ends)):
+            if slot.certain:
                 continue
-            if isinstance(final, Expr) and plan.once and slot.escape is not None:
+            final = plan.finals[slot.var]
+            has_value = type(final) not in NO_VALUE
+            if plan.once and slot.escape is None and (has_value or not plan.ends):
+                continue
+            if has_value and plan.once and slot.escape is not None:
                 reason = left_early(slot.escape, final.span)
-            elif isinstance(final, Expr):
+            elif has_value:
                 reason = slot.reason or in_loop(op, final.span)
             else:
                 reason = final.reason if type(final) is Undefined else NEVER_ASSIGNED
@@ -287,7 +316,7 @@ class Loops(Branches):
             state = plan.finals[var]
             if self._is_value(var):
                 self._set(var, Undefined(NOT_KEPT))
-            elif isinstance(state, Expr):
+            elif type(state) not in NO_VALUE:
                 self._set(var, Undefined(in_loop(op, state.span)))
             elif type(state) is Undefined:
                 self._set(var, state)

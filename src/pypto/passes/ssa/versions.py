@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, TypeVar
 
 from ...analysis.liveness import Liveness
 from ...arith.prove import provably_equal
@@ -15,6 +15,7 @@ from ...ir.expr import Call, Expr, GlobalVar, IterArg, Submit, Var
 from ...ir.mutator import IRMutator
 from ...ir.names import DELIMITER, ROLES, base_name
 from ...ir.program import Program
+from ...ir.rewriting import DEFAULTS
 from ...ir.span import Span
 from ...ir.stmt import Stmt
 from ...ir.substitution import substitute_expr
@@ -23,17 +24,19 @@ from ...ir.type import TASK_ID_TYPE, ScalarType, ShapedType, TupleType, Type, Un
 from ...ir.type_fields import PLAIN_TYPES, is_closed, map_type, type_expressions
 from ...ops.registry import REGISTRY, build
 from ..errors import PassTypeError
-from .definedness import NEVER_ASSIGNED, NOT_KEPT, Facts, Reason, Undefined
+from .definedness import NEVER_ASSIGNED, NO_VALUE, NOT_KEPT, VARIABLES, Facts, Reason, Undefined
 
 _MAX_FLAGS = 16  # flags that are looked at to excuse a variable without a value
 _SSA_NAME = re.compile(rf".+?__(?:.*_)?(?:{'|'.join(sorted(ROLES))})_v([0-9]+)\Z")
 
+T = TypeVar("T")
 State = Any  # the value of a variable: an Expr, an Undefined, or None where nothing was assigned yet
 
 
 def has_ssa_name(var: Var) -> bool:
     """Whether the name of a variable has a role and a version, or is one that the compiler reserves for itself."""
-    return _SSA_NAME.match(var.name_hint) is not None or var.name_hint.startswith(DELIMITER)
+    hint = var.name_hint
+    return DELIMITER in hint and (_SSA_NAME.match(hint) is not None or hint.startswith(DELIMITER))
 
 
 class Versions(IRMutator):
@@ -49,7 +52,7 @@ class Versions(IRMutator):
         self._facts = Facts()
         self._flags: dict[Var, None] = {}  # variables of the source that were assigned True or False
         self._trail: list[tuple[Any, State]] = []  # what was in _remap before, so that a region can take it back
-        self._counters: dict[Var, int] = {}  # the number of the next version
+        self._names: dict[Var, list[Any]] = {}  # what the names of versions begin with, and the number of the next one
         self._kept: dict[Var, bool] = {}
         self._met: set[Var] = set()  # iter args and results of loops that were defined already
         self._loop_vars: set[Var] = set()
@@ -68,9 +71,10 @@ class Versions(IRMutator):
     # --- states of variables ------------------------------------------------------------------------------------------
 
     def _set(self, var: Var, state: State) -> None:
-        self._trail.append((var, self._remap.get(var)))
-        self._remap[var] = state
-        if type(state) is Undefined or not isinstance(state, Var):
+        remap = self._remap
+        self._trail.append((var, remap.get(var)))
+        remap[var] = state
+        if type(state) not in VARIABLES:
             return
         if type(var.type) is ScalarType:
             self._origins.setdefault(state, (var, len(self._origins)))
@@ -122,11 +126,11 @@ class Versions(IRMutator):
         return tuple((flag, self._remap[flag], value) for flag, value in claims.items() if self._is_value(flag))
 
     def _is_value(self, var: Var) -> bool:
-        return isinstance(self._remap.get(var), Expr)
+        return type(self._remap.get(var)) not in NO_VALUE
 
     def _is_foreign(self, state: State) -> bool:
         """Whether a value was made in a scope that became a function of its own and has ended."""
-        home = self._home.get(state)
+        home = self._home.get(state) if self._home else None
         return home is not None and home not in self._boundaries
 
     def _careful(self, var: Var) -> bool:
@@ -141,13 +145,16 @@ class Versions(IRMutator):
     # --- definitions --------------------------------------------------------------------------------------------------
 
     def _name(self, var: Var, role: str) -> str:
-        number = self._counters.get(var)
-        if number is None:
-            found = _SSA_NAME.match(var.name_hint) if self._is_kept(var) else None
+        entry = self._names.get(var)
+        if entry is None:
+            hint = var.name_hint
+            found = _SSA_NAME.match(hint) if self._is_kept(var) else None
             number = int(found[1]) + 1 if found is not None else 0  # behind the number that a kept variable has
-        self._counters[var] = number + 1
-        base = base_name(var.name_hint) or var.name_hint.strip("_") or "v"
-        return f"{base}{DELIMITER}{role}_v{number}"
+            base = base_name(hint) or hint.strip("_") or "v"
+            entry = self._names[var] = [base + DELIMITER, number]
+        number = entry[1]
+        entry[1] = number + 1
+        return f"{entry[0]}{role}_v{number}"
 
     def _is_kept(self, var: Var) -> bool:
         """Whether the only definition of a variable may keep its object: it has a name of SSA form already."""
@@ -187,8 +194,8 @@ class Versions(IRMutator):
         found: dict[Any, Expr] = {}
         for extent in self._extents.get(value, ()):
             origin, born = self._origins[extent]
-            state = self._remap.get(origin)
-            if born >= since and isinstance(state, Expr):
+            state: State = self._remap.get(origin)
+            if born >= since and type(state) not in NO_VALUE:
                 found[extent] = state
         return found
 
@@ -241,7 +248,7 @@ class Versions(IRMutator):
             self._in_type = outer
 
     def visit_call(self, op: Any) -> Any:
-        new = self._default_expr(op)
+        new = DEFAULTS[type(op)](self, op)
         if type(op.type) in PLAIN_TYPES or not self._extents:
             return new
         return self._retyped(new) if self._is_stale(op) else new
@@ -251,7 +258,7 @@ class Versions(IRMutator):
     def _is_stale(self, op: Any) -> bool:
         """Whether an operand has a type with extents that were assigned again since."""
         for arg in op.args:
-            if isinstance(arg, Var):
+            if type(arg) in VARIABLES:
                 for extent in self._extents.get(self._remap.get(arg), ()):  # type: ignore[arg-type]
                     if self._remap.get(self._origins[extent][0]) is not extent:
                         return True
@@ -280,7 +287,7 @@ class Versions(IRMutator):
     # --- types --------------------------------------------------------------------------------------------------------
 
     def _check_agreement(self, var: Var, a: Expr, b: Expr, op: Any, what: str) -> None:
-        if type(a.type) is ScalarType or agree(a.type, b.type):
+        if a.type is b.type or type(a.type) is ScalarType or agree(a.type, b.type):
             return
         raise PassTypeError(
             f"'{base_name(var.name_hint)}' has different types on two paths: {what} {a.type} and {b.type}",
@@ -295,6 +302,11 @@ def _variables(kind: Type) -> list[Var]:
     if type(kind) in PLAIN_TYPES or is_closed(kind):
         return []
     return [v for e in type_expressions(kind) for v in walk(e) if type(v) is Var or type(v) is IterArg]
+
+
+def closed_types_first(items: list[T], type_of: Callable[[T], Type]) -> list[T]:
+    """The items in their order, but those last whose types mention variables: these may be among the items."""
+    return sorted(items, key=lambda item: not is_closed(type_of(item))) if len(items) > 1 else items
 
 
 def agree(a: Any, b: Any) -> bool:
@@ -318,4 +330,4 @@ def _constant(e: Expr) -> bool:
     return not any(isinstance(v, Var) for v in walk(e))
 
 
-__all__ = ["State", "Versions", "has_ssa_name"]
+__all__ = ["State", "Versions", "agree", "closed_types_first", "has_ssa_name"]
