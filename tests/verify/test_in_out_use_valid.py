@@ -26,6 +26,12 @@ RIGHT = {
     "parallel": "for i in pl.parallel(4):\n    r = L\nreturn x",
     "return in a branch": "if n > 2:\n    r = L\n    return r\nz = pl.add(y, 1.0)\nreturn y",
     "break": "while n > 2:\n    if n > 5:\n        r = L\n        break\n    z = pl.add(y, 1.0)\nreturn x",
+    "yielded into a result that nobody reads": "if n > 2:\n    a = L\n    r = pl.yield_(y)\nelse:\n    r = pl.yield_(x)\nreturn x",
+    "yielded through results that nobody reads": (
+        "if n > 2:\n    a = L\n    if n > 3:\n        q = pl.yield_(y)\n    else:\n        q = pl.yield_(x)\n    r = pl.yield_(q)\n"
+        "else:\n    r = pl.yield_(x)\nreturn x"
+    ),
+    "carry that nobody reads": "a = L\nfor i, (c,) in pl.range(4, init_values=(y,)):\n    r = pl.yield_(c)\nreturn a",
     "rebound in a loop that runs": "r = L\nfor i in pl.range(2):\n    y = pl.create_tensor([8, 8], dtype=pl.FP32)\nreturn y",
 }
 WRONG = {
@@ -45,6 +51,15 @@ WRONG = {
         7,
     ),
     "yielded": ("if n > 2:\n    a = L\n    r = pl.yield_(y)\nelse:\n    r = pl.yield_(x)\nreturn r", 6),
+    "yielded through a result": (
+        "if n > 2:\n    a = L\n    if n > 3:\n        q = pl.yield_(y)\n    else:\n        q = pl.yield_(x)\n    r = pl.yield_(q)\n"
+        "else:\n    r = pl.yield_(x)\nreturn r",
+        7,
+    ),
+    "carry that the body reads": (
+        "a = L\nfor i, (c,) in pl.range(4, init_values=(y,)):\n    z = pl.add(c, 1.0)\n    r = pl.yield_(c)\nreturn a",
+        5,
+    ),
     "initial value": ("a = L\nfor i, (c,) in pl.range(4, init_values=(y,)):\n    r = pl.yield_(c)\nreturn r", 5),
     "dependencies": ("a = L\nwith pl.at(level=pl.Level.CORE_GROUP):\n    b = pl.add(y, 1.0)\nreturn a", 6),
 }

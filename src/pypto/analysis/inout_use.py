@@ -39,6 +39,7 @@ from ..ir.stmt import (
 from ..ir.traversal import CONSTANTS
 from .callees import parameter_index
 from .liveness import runs_at_least_once
+from .result_reads import ResultReads
 
 
 class Launch:
@@ -69,7 +70,8 @@ def stale_reads(region: Stmt, program: Program) -> list[StaleRead]:
 
     What does not make a variable stale: a call of an Inline function, whose body will stand in its place; a ``no_dep``
     argument, of which the user says that it orders nothing; a submit in a MANUAL scope, where ``deps`` say the order
-    and a variable is but the name of a buffer. Iterations of a parallel loop do not follow each other.
+    and a variable is but the name of a buffer. Iterations of a parallel loop do not follow each other. A value that is
+    only passed on, to a carry or a result that nobody reads, is not read.
     """
     try:
         return _stale_reads(region, program)
@@ -84,7 +86,15 @@ def _stale_reads(region: Stmt, program: Program) -> list[StaleRead]:
     if walk.left_dead:
         walk = _Walk(program, walk.left_dead)
         walk.stmt(region)
+    if any(type(read.stmt) in _PASSING_ON for read in walk.found):
+        results = ResultReads(region)
+        return [read for read in walk.found if results.reads(read.stmt, read.var)]
     return walk.found
+
+
+# Statements that may read a value only to pass it on to a carry or result that nobody reads: phis of names that are not
+# used any more.
+_PASSING_ON = (YieldStmt, ForStmt, WhileStmt)
 
 
 # Lists of variables that only name operands: the operands themselves are the reads.

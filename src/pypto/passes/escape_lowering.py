@@ -182,8 +182,6 @@ class BodyLowering:
         phis = self._phis(rest.results, stmt.span)
         bare = bool(kind & BREAKS) and not phis
         bodies = [self._body(stmts, values, stmt.span, bare) for stmts, values in made]
-        if not made[1][0] and not phis and stmt.else_body is None:
-            bodies[1] = None
         return [self._rebuilt(stmt, bodies, phis)], list(phis)
 
     def _joined(self, stmts: Sequence[Stmt], rest: _Rest) -> _Lowered:
@@ -202,8 +200,6 @@ class BodyLowering:
         self._marks_skips = outer
         phis = self._phis([], stmt.span)
         bodies = [self._body(stmts, values, stmt.span, False) for stmts, values in made]
-        if stmt.else_body is None and not made[1][0] and not made[1][1]:
-            bodies[1] = None
         branch = self._rebuilt(stmt, bodies, [*results, *phis])
         if not guarded:
             return [branch], []
@@ -229,7 +225,9 @@ class BodyLowering:
         return results, copies
 
     def _rebuilt(self, stmt: IfStmt, bodies: Sequence[Stmt | None], results: Sequence[Var]) -> IfStmt:
-        new: IfStmt = stmt.replace(then_body=bodies[0], else_body=bodies[1], return_vars=FrozenList(results))
+        # An else branch without statements is none: that is how it parses.
+        other = bodies[1] if bodies[1] is not None and flatten_to_stmts(bodies[1]) else None
+        new: IfStmt = stmt.replace(then_body=bodies[0], else_body=other, return_vars=FrozenList(results))
         comments, self._comments = self._comments, []
         _add_comments(new, comments)
         return new

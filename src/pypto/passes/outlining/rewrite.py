@@ -182,16 +182,12 @@ class Rewriter(IRMutator):
         again = recomputed(info, given)
         outside: list[Stmt] = [self.visit_stmt(stmt) for stmt in again]
         body = policy.body(scope)
-        inner: dict[Family, Any] = {}
         if info.inner:
             body = self._inside(name, body)
-            # A tensor that was handed to a launch must not be read under its old name, not by the return either.
-            inner = {family: family.current for family, current in before if family.current is not current}
         made_again = {stmt.var for stmt in again}
         results = self._results(info, [var for var in given if var not in made_again])
-        for result in results:
-            if result.family in inner:
-                result.value = inner[result.family]
+        if info.inner:
+            self._return_last_names(info, results)
         defined = [*(stmt.var for stmt in again), *(result.var for result in results)]
         self.made.append(make_function(name, policy, info, parameters, results, body, defined))
         for family, current in before:
@@ -210,6 +206,13 @@ class Rewriter(IRMutator):
         body = self.visit_stmt(body)
         self._parent, self._count = parent, count
         return body
+
+    def _return_last_names(self, info: ScopeInfo, results: Sequence[Result]) -> None:
+        """A tensor that was handed to a launch inside must not be read under an old name, not by the return either."""
+        last = {info.aliases[var]: var for var in info.visible if var in info.aliases}
+        for result in results:
+            if result.family is not None:
+                result.value = self.visit_expr(last.get(result.family, result.value))
 
     def _results(self, info: ScopeInfo, given: Sequence[Var]) -> list[Result]:
         """Needed definitions in order, then written tensors; one result for each buffer."""

@@ -154,8 +154,15 @@ class Scan:
             return []
         found = reversed(info.targets)
         if self._policy.exports_only_what_is_read:
-            return [f for f in found if f.last_use > info.position or f in info.repeated]
+            return [family for family in found if self._is_read(family, info)]
         return list(found)
+
+    def _is_read(self, family: Family, info: ScopeInfo) -> bool:
+        """Whether anything reads a written tensor behind a scope: also its next run, or the return around it."""
+        if family.last_use > info.position or family in info.repeated:
+            return True
+        outer = info.outer
+        return outer is not None and family in outer.targets and self._is_read(family, outer)
 
     def given(self, info: ScopeInfo) -> list[Var]:
         """The definitions of a scope that others need, in order."""
