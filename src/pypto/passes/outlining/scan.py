@@ -162,7 +162,12 @@ class Scan:
         if family.last_use > info.position or family in info.repeated:
             return True
         outer = info.outer
-        return outer is not None and family in outer.targets and self._is_read(family, outer)
+        if outer is None:
+            return False
+        if family not in outer.targets:  # the body of the scope around has another name for what it takes in
+            root = outer.buffers.root(family.root)
+            family = self._families.get(root, family) if root is not None else family
+        return family in outer.targets and self._is_read(family, outer)
 
     def given(self, info: ScopeInfo) -> list[Var]:
         """The definitions of a scope that others need, in order."""
