@@ -1,9 +1,11 @@
 """UnrollLoops: copies of bodies with the index as a constant; refusals; the meaning stays."""
 
+import textwrap
+
 import numpy as np
 import pytest
 from meaning_kit import check_meaning
-from spec_kit import Example, noise, parse, ramp, zeros
+from spec_kit import Example, check_round_trips, noise, parse, ramp, zeros
 
 from pypto import InternalError, ir
 from pypto.ir.expr import index_const
@@ -135,7 +137,9 @@ def test_copies_share_the_variables_of_the_body():
     stmts = ir.flatten_to_stmts(unrolled(program).get_function("run").body)
     for copy in (stmts[1:4], stmts[4:7]):
         assert copy[0].var is first[0].var and copy[2].var is first[2].var
-        assert copy[1].loop_var is first[1].loop_var and copy[1].return_vars == first[1].return_vars
+    # What the inner loop defines is its own in each copy; behind the loop the names mean the last ones.
+    assert stmts[5].loop_var is first[1].loop_var and stmts[2].loop_var is not first[1].loop_var
+    assert stmts[5].return_vars[0] is first[1].return_vars[0] is not stmts[2].return_vars[0]
 
 
 @pytest.mark.parametrize(("header", "count"), [("0", 0), ("5, 5", 0), ("5, 2", 0), ("2, 5, -1", 0), ("1024", 1024), ("0, -1024, -1", 1024), ("-3, 2048, 2", None), ("0, 9, 100", 1), ("2047, -1, -2", 1024)])  # fmt: skip
@@ -582,3 +586,57 @@ def test_properties():
     p = unroll_loops()
     assert p.get_name() == "UnrollLoops" and p.get_produced_properties() == property_set(IRProperty.UnrollResolved)
     assert p.get_required_properties().empty() and p.get_invalidated_properties().empty()
+
+
+# --- what loops and branches of the body define -------------------------------------------------------------------------
+
+
+def test_each_copy_has_its_own_loops_and_results_as_if_written_out():
+    before = parse(
+        """
+        @Opaque
+        def run(self, n: idx) -> idx:
+            s = n
+            for c in pl.unroll(3):
+                for j in pl.range(2):
+                    s = s * 2 + j + c
+                for k, (a,) in pl.range(2, init_values=(s,)):
+                    r = pl.yield_(a + k)
+                if r > 3:
+                    q = pl.yield_(r)
+                else:
+                    q = pl.yield_(n)
+                s = s + q
+            return s + r
+        """
+    )
+    copy = """
+            for j in pl.range(2):
+                s = s * 2 + j + {c}
+            for k, (a,) in pl.range(2, init_values=(s,)):
+                r = pl.yield_(a + k)
+            if r > 3:
+                q = pl.yield_(r)
+            else:
+                q = pl.yield_(n)
+            s = s + q
+    """
+    head = "@Opaque\ndef run(self, n: idx) -> idx:\n    s = n\n"
+    body = "".join(textwrap.indent(textwrap.dedent(copy.format(c=c)), "    ") for c in range(3))
+    expected = parse(head + body + "    return s + r\n")
+    after = unroll_loops()(before)
+    ir.assert_structural_equal(after, expected, enable_auto_mapping=True)
+    check_round_trips(after)
+
+    def want(n):
+        s = n
+        for c in range(3):
+            for j in range(2):
+                s = s * 2 + j + c
+            r = s + 1
+            s = s + (r if r > 3 else n)
+        return s + r
+
+    for n in (0, 1, 5):
+        for program in (before, after):
+            assert Interpreter(program).run(program["run"], [n]) == [want(n)]

@@ -14,8 +14,9 @@ After::
     acc = pl.tensor.add(acc, part)
 
 The pass works before SSA form: copies share the variables of the body, so that state flows from one copy to the next by
-assigning again, and nothing is renamed. Only a variable whose type mentions the index is another one in each copy,
-under the same name. Outer loops are expanded first, so the header of an inner one may use the outer index; every
+assigning again, and nothing is renamed. Two kinds of variables are others in each copy, under the same name: those whose
+type mentions the index, and what a loop or branch of the body defines (loop variable, carries, results), as if the user
+had written the copies; behind the loop such a name means that of the last copy. Outer loops are expanded first, so the header of an inner one may use the outer index; every
 statement of the result is made once, so the cost is linear in the output.
 
 Loops that carry values can't be written with ``pl.unroll``, but can be built: each copy then reads what the one before
@@ -41,6 +42,7 @@ from ..ir.stmt import (
     BreakStmt,
     ContinueStmt,
     ForStmt,
+    IfStmt,
     SeqStmts,
     Stmt,
     WhileStmt,
@@ -76,6 +78,7 @@ def unroll_loops() -> Pass:
     return UnrollLoops()
 
 
+_CONSTRUCTS = (ForStmt, WhileStmt, IfStmt)
 _NO_TYPED_DEFINITION = (AssignStmt, SeqStmts)  # an assignment is dealt with on its own
 
 
@@ -190,12 +193,15 @@ class _Unroller(IRMutator):
         self._yield: YieldStmt | None = None  # that of the innermost loop, if it is one of them and carries values
         self._yielded: list[Expr] = []
         self._retyped: set[Var] = set()  # variables that have a new type in this copy
+        self._is_last = True  # whether no copy of the same statements follows
 
     # --- statements in general ---
 
     def visit_stmt(self, stmt: Stmt) -> Stmt:
         if self._copies and type(stmt) not in _NO_TYPED_DEFINITION:
             self._forget_types(own_definitions(stmt))
+            if type(stmt) in _CONSTRUCTS:
+                self._define_anew(stmt)
         new = super().visit_stmt(stmt)
         # A statement has one place in a function.
         return new.replace() if new is stmt and self._copies else new
@@ -237,6 +243,18 @@ class _Unroller(IRMutator):
             if type(var.type) not in PLAIN_TYPES and var not in self._retyped:
                 self._retyped.add(var)
                 self._remap.pop(var, None)
+
+    def _define_anew(self, construct: Any) -> None:
+        """Give what a loop or branch defines another variable in each copy; the last one keeps the old."""
+        carries = getattr(construct, "iter_args", ())
+        for var in own_definitions(construct):
+            self._remap.pop(var, None)
+            if self._is_last:
+                continue
+            changes = {"type": self._rewrite_type(var.type)}
+            if any(var is arg for arg in carries):
+                changes["initValue"] = self.visit_expr(var.initValue)
+            self._remap[var] = var.replace(**changes)
 
     def visit_break_stmt(self, op: BreakStmt) -> Stmt:
         return self._leaving(op, "break")
@@ -282,7 +300,7 @@ class _Unroller(IRMutator):
         carried = [self.visit_expr(arg.initValue) for arg in loop.iter_args]
         first = len(out)
         self._copies += 1
-        outer = self._innermost, self._yield, self._retyped
+        outer = self._innermost, self._yield, self._retyped, self._is_last
         self._innermost = True
         self._yield = get_last_yield_stmt(loop.body) if loop.iter_args else None
         if loop.iter_args and self._yield is None:
@@ -290,11 +308,12 @@ class _Unroller(IRMutator):
         carries = _Carries(loop) if loop.iter_args else None
         for value in values:
             self._retyped = set()
+            self._is_last = outer[3] and value == values[-1]
             self._remap.update(zip(loop.iter_args, carried, strict=True))
             self._copy(loop, value, out)
             if carries is not None:
                 carried = self._carried(loop, carries, out, is_last=value == values[-1])
-        self._innermost, self._yield, self._retyped = outer
+        self._innermost, self._yield, self._retyped, self._is_last = outer
         for arg in loop.iter_args:
             self._remap.pop(arg, None)
         for var, result in zip(loop.return_vars, carried, strict=True):
