@@ -335,6 +335,26 @@ def test_nothing_follows():
     assert function(after, "f_host_0_chip_0").return_types == []
 
 
+def test_nothing_follows_a_launch_that_writes_a_local_tensor():
+    """The local tensor is a stale name behind the launch: its result stands for it."""
+    after = hierarchy(
+        """
+        @InCore
+        def fill(self, y: pl.Out[f32[8, 8]]) -> f32[8, 8]:
+            y1 = pl.store(pl.tile.full([8, 8], dtype=pl.FP32, value=1.0), [0, 0], y)
+            return y
+        @Opaque
+        def f(self, x: f32[8, 8]):
+            with pl.at(level=pl.Level.CHIP):
+                a = pl.create_tensor([8, 8], dtype=pl.FP32)
+                b, t = pl.submit(self.fill, a)
+        """
+    )
+    made = function(after, "f_chip_0")
+    [returned] = [s for s in walk(made.body) if isinstance(s, ir.ReturnStmt)]
+    assert [v.name_hint.partition("__")[0] for v in returned.value] == ["b"]
+
+
 def test_tasks_of_other_levels():
     after = hierarchy(
         """

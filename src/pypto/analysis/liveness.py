@@ -155,6 +155,7 @@ class Liveness:
         with deep_recursion():
             self._stmt(function.body, flow)
         self._read(flow, attrs_expressions(function.attrs))
+        self._position -= 1  # parameters exist before the first statement, also where that is a scope
         for param in function.params:
             self._count(param)
             flow.reads.pop(param, None)

@@ -9,6 +9,8 @@ from ...analysis.buffers import Buffers, Store
 from ...analysis.callees import Callees
 from ...diag.errors import InternalError
 from ...ir.attrs import attr_expressions
+from ...ir.call import Call, Submit
+from ...ir.enums import ParamDirection
 from ...ir.expr import Expr, Var
 from ...ir.memref import MemRef, WindowBuffer
 from ...ir.program import Function
@@ -175,13 +177,24 @@ class Scan:
             return []
         if info.is_last and info.position == self._events and info.parent_scope is None:
             # Nothing follows and nobody asks: all that the body made. (A core can't give back scalars by itself.)
-            return [v for v in info.visible if v in info.needed or self._at_hand(v, info)]
+            stale = self._written_by_launches(info.scope.body)
+            return [v for v in info.visible if v in info.needed or (v not in stale and self._at_hand(v, info))]
         return [v for v in info.visible if v in info.needed]
 
     def _at_hand(self, var: Var, info: ScopeInfo) -> bool:
         """Whether the end of a scope's body knows a tensor or tile: scopes inside give only what is needed."""
         innermost = self._inside[var]
         return isinstance(var.type, (TensorType, TileType)) and (innermost is info or var in innermost.needed)
+
+    def _written_by_launches(self, body: Stmt) -> set[Any]:
+        """The variables that a launch writes: the launch's result is the value, and the variable is a stale name."""
+        return {
+            arg
+            for node in walk(body)
+            if isinstance(node, (Call, Submit)) and self._callees.of(node) is not None
+            for i, arg in enumerate(node.args)
+            if isinstance(arg, Var) and self._callees.direction(node, i) is not ParamDirection.In
+        }
 
     # --- uses ---------------------------------------------------------------------------------------------------------
 
