@@ -280,6 +280,20 @@ def test_a_variable_from_before_the_kernel_is_needed_behind_it() -> None:
     assert case.needed(1) == ["t"]
 
 
+@pytest.mark.parametrize("level", ["CORE_GROUP", "CHIP"])
+def test_a_parameter_exists_before_a_scope_that_is_the_first_statement(level: str) -> None:
+    case = Case(
+        f"""
+        with pl.at(level=pl.Level.{level}):
+            if n > 1:
+                o = pl.assemble(o, x, [0, 0])
+        with pl.at(level=pl.Level.{level}):
+            o = pl.assemble(o, x, [0, 0])
+        """
+    )
+    assert case.needed(0) == ["o"] and case.needed(1) == ["o"]
+
+
 def test_assigned_in_the_order_of_last_assignments() -> None:
     case = Case(
         """

@@ -27,7 +27,7 @@ TOLERANCES: dict[str, float] = {}
 
 # Behind these a variable may be defined in several places that the parser tells apart, for instance the index of a loop
 # in each copy of an unrolled body; ConvertToSSA ends that.
-NOT_PRINTED_ALIKE = ("UnrollLoops", "CtrlFlowTransform")
+NOT_PRINTED_ALIKE = ()
 
 
 def pipeline() -> list[Pass]:

@@ -5,7 +5,7 @@ from outlining_kit import apply, body_of, check_meaning, expect, outline, run_al
 from spec_kit import noise, ramp, zeros
 
 from pypto import ir
-from pypto.ir.tree import walk
+from pypto.ir.tree import definitions, walk
 from pypto.passes.errors import PassError
 from pypto.passes.outline_hierarchy_scopes import outline_hierarchy_scopes
 from pypto.passes.outline_incore_scopes import outline_incore_scopes
@@ -432,3 +432,114 @@ def test_orchestrations_are_not_looked_at():
         """
     )
     assert outline_hierarchy_scopes()(program) is program
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_a_branch_in_the_scope_that_begins_the_function(n: int):
+    text = """
+    @Opaque
+    def f(self, n: idx, x: f32[8, 8], p: pl.InOut[f32[8, 8]]) -> f32[8, 8]:
+        with pl.at(level=pl.Level.CHIP):
+            if n > 1:
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    p = pl.store(pl.load(x, [2, 0], [1, 8]), [2, 0], p)
+        with pl.at(level=pl.Level.CHIP):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                p = pl.store(pl.add(pl.load(p, [2, 0], [1, 8]), 1.0), [5, 0], p)
+        return p
+    """
+
+    def want(n, x, p):
+        p[2] = x[2] if n > 1 else p[2]
+        p[5] = p[2] + 1
+        return {"p": p}
+
+    check_meaning(text, lambda: {"n": n, "x": ramp(8, 8), "p": zeros(8, 8)}, want)
+
+
+@pytest.mark.parametrize("n", [0, 3])
+def test_bare_stores_at_several_levels(n: int):
+    """What is handed to a launch is read under its new name: in the next iteration, and by the return around it."""
+    text = """
+    @Opaque
+    def f(self, n: idx, x: f32[8, 8], o: pl.InOut[f32[8, 8]], p: pl.InOut[f32[8, 8]]) -> f32[8, 8]:
+        for i in pl.range(n):
+            with pl.at(level=pl.Level.HOST):
+                if i > 1:
+                    with pl.at(level=pl.Level.CHIP):
+                        with pl.at(level=pl.Level.CORE_GROUP):
+                            o = pl.store(pl.add(pl.load(o, [3, 0], [1, 8]), 1.0), [2, 0], o)
+                with pl.at(level=pl.Level.CHIP):
+                    with pl.at(level=pl.Level.CORE_GROUP):
+                        pl.store(pl.load(x, [i, 0], [1, 8]), [i, 0], p)
+                    with pl.at(level=pl.Level.CORE_GROUP):
+                        o = pl.store(pl.add(pl.load(o, [2, 0], [1, 8]), pl.load(p, [i, 0], [1, 8])), [3, 0], o)
+        return o
+    """
+
+    def want(n, x, o, p):
+        for i in range(n):
+            if i > 1:
+                o[2] = o[3] + 1
+            p[i] = x[i]
+            o[3] = o[2] + p[i]
+        return {"o": o, "p": p}
+
+    check_meaning(text, lambda: {"n": n, "x": ramp(8, 8), "o": zeros(8, 8), "p": zeros(8, 8)}, want)
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_a_loop_of_launches_is_the_last_that_an_outer_scope_writes(n: int):
+    """The outer function returns what the loop gives, not the name that went into it."""
+    text = """
+    @Opaque
+    def f(self, n: idx, x: f32[8, 8], p: pl.InOut[f32[8, 8]]) -> f32[8, 8]:
+        with pl.at(level=pl.Level.HOST):
+            with pl.at(level=pl.Level.CHIP):
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    p = pl.store(pl.load(x, [0, 0], [1, 8]), [0, 0], p)
+            for i in pl.range(n):
+                with pl.at(level=pl.Level.CHIP):
+                    with pl.at(level=pl.Level.CORE_GROUP):
+                        p = pl.store(pl.add(pl.load(p, [i, 0], [1, 8]), 1.0), [i + 1, 0], p)
+        return p
+    """
+    after = hierarchy(text)
+    host = function(after, "f_host_0")
+    [loop] = [s for s in walk(host.body) if isinstance(s, ir.ForStmt)]
+    assert ir.flatten_to_stmts(host.body)[-1].value == list(loop.return_vars)
+
+    def want(n, x, p):
+        for i in range(n + 1):
+            p[i] = x[0] + i
+        return {"p": p}
+
+    check_meaning(text, lambda: {"n": n, "x": ramp(8, 8), "p": zeros(8, 8)}, want)
+
+
+def test_each_function_has_variables_of_its_own():
+    """Where the inner launch has a name of its own for what it gives, the outer one has that of the user."""
+    text = """
+    @Opaque
+    def f(self, n: idx, x: f32[8, 8], o: pl.InOut[f32[8, 8]]) -> f32[8, 8]:
+        with pl.at(level=pl.Level.HOST):
+            for i in pl.range(n):
+                with pl.at(level=pl.Level.CHIP):
+                    with pl.at(level=pl.Level.CORE_GROUP):
+                        o = pl.store(pl.load(x, [2, 0], [1, 8]), [2, 0], o)
+            with pl.at(level=pl.Level.CHIP):
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    o = pl.store(pl.mul(pl.load(o, [2, 0], [1, 8]), 2.0), [3, 0], o)
+        return o
+    """
+    after = hierarchy(text)
+    defined = [v for g in after.functions.values() for v in (*g.params, *definitions(g))]
+    places = [{id(v) for v in (*g.params, *definitions(g))} for g in after.functions.values()]
+    assert len({id(v) for v in defined}) == sum(len(place) for place in places)
+
+    def want(n, x, o):
+        o[2] = x[2] if n else o[2]
+        o[3] = 2 * o[2]
+        return {"o": o}
+
+    check_meaning(text, lambda: {"n": 2, "x": ramp(8, 8), "o": zeros(8, 8)}, want)

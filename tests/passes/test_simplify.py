@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from simplify_kit import body, run, same_form, same_meaning, simplified, source, unchanged
+from spec_kit import check_round_trips, parse
 
 from pypto import ir
 from pypto.ir.traversal import walk
@@ -1111,3 +1112,24 @@ def test_long_chains_of_operators_and_of_scalars():
     lines = "v0 = n\n" + "".join(f"v{i} = v{i - 1} * 2 - v{i - 1}\n" for i in range(1, 800))
     program = simplified(body(lines + "if v799 >= 0:\n    a = pl.add(x, y)\nreturn x", OUT, XY))
     assert len(of_kind(program, ir.IfStmt)) == 1
+
+
+def test_an_else_branch_that_loses_its_statements_goes_too():
+    before = parse(
+        """
+        @Opaque
+        def run(self, n: idx) -> idx:
+            if n > 2:
+                m = self.other(n)
+            else:
+                unused = n + 1
+            return n
+        @Opaque
+        def other(self, n: idx) -> idx:
+            return n
+        """
+    )
+    after = simplify()(before)
+    [branch] = [s for s in walk(after["run"].body) if isinstance(s, ir.IfStmt)]
+    assert branch.else_body is None
+    check_round_trips(after)

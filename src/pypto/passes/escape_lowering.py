@@ -37,6 +37,7 @@ from ..ir.type import BOOL_TYPE, ScalarType, TensorType, TileType, Type
 from ..ops.normalize import extents
 from ..ops.registry import call
 from .errors import PassError
+from .statement_lists import without_empty_else
 
 # What a list or statement does to its loop, as a set of bits.
 BREAKS, CONTINUES, ALWAYS = 1, 2, 4
@@ -225,9 +226,8 @@ class BodyLowering:
         return results, copies
 
     def _rebuilt(self, stmt: IfStmt, bodies: Sequence[Stmt | None], results: Sequence[Var]) -> IfStmt:
-        # An else branch without statements is none: that is how it parses.
-        other = bodies[1] if bodies[1] is not None and flatten_to_stmts(bodies[1]) else None
-        new: IfStmt = stmt.replace(then_body=bodies[0], else_body=other, return_vars=FrozenList(results))
+        new: IfStmt = stmt.replace(then_body=bodies[0], else_body=bodies[1], return_vars=FrozenList(results))
+        new = without_empty_else(new)
         comments, self._comments = self._comments, []
         _add_comments(new, comments)
         return new

@@ -58,7 +58,7 @@ from .base import FunctionPass, Pass
 from .function_parts import FunctionParts
 from .simplify_dead_code import remove_dead_code
 from .simplify_scalars import CONSTANTS, Scalars
-from .statement_lists import StatementRemover, with_comments
+from .statement_lists import StatementRemover, with_comments, without_empty_else
 
 
 class Simplify(FunctionPass):
@@ -373,7 +373,8 @@ class _Simplifier(StatementRemover):
                 return op if condition is op.condition else op.replace(condition=condition)
         elif results:
             results = self._results(op, then_body, else_body)
-        return op.replace(condition=condition, then_body=then_body, else_body=else_body, return_vars=results)  # type: ignore[no-any-return]
+        new = op.replace(condition=condition, then_body=then_body, else_body=else_body, return_vars=results)
+        return without_empty_else(new)
 
     def _branch(self, body: Stmt, condition: Expr, negated: bool) -> Stmt:
         """A branch: constants that are assigned in it count in it only."""

@@ -21,7 +21,7 @@ from ..ir.tree import flatten_to_stmts, get_last_yield_stmt
 from ..ir.type import TASK_ID_TYPE, ScalarType, TupleType
 from ..ir.type_fields import PLAIN_TYPES, is_closed, type_expressions
 from .function_parts import FunctionParts, types_of
-from .statement_lists import StatementRemover
+from .statement_lists import StatementRemover, without_empty_else
 
 
 def remove_dead_code(parts: FunctionParts) -> Function:
@@ -189,14 +189,13 @@ class _Removal(StatementRemover):
     def visit_if_stmt(self, op: st.IfStmt) -> Stmt:
         dead = self._usage.dead_slots.get(op)
         if dead is None:
-            return self._default_stmt(op)
+            new = self._default_stmt(op)
+            return new if new is op else without_empty_else(new)  # type: ignore[arg-type]
         for last in _yields_of(op):
             self._dead_operands[last] = dead
         then_body, else_body = self.visit_stmt(op.then_body), self.visit_stmt(op.else_body)  # type: ignore[arg-type]
         results = _without(op.return_vars, dead)
-        if not results and not flatten_to_stmts(else_body):
-            return op.replace(then_body=then_body, else_body=None, return_vars=results)  # type: ignore[no-any-return]
-        return op.replace(then_body=then_body, else_body=else_body, return_vars=results)  # type: ignore[no-any-return]
+        return without_empty_else(op.replace(then_body=then_body, else_body=else_body, return_vars=results))
 
 
 def _without(items: FrozenList[Any], dead: set[int]) -> FrozenList[Any]:

@@ -189,6 +189,8 @@ class Rewriter(IRMutator):
         if info.inner:
             self._return_last_names(info, results)
         defined = [*(stmt.var for stmt in again), *(result.var for result in results)]
+        if info.outer is not None:
+            defined += info.visible  # a launch of the scope around it may give any of them
         self.made.append(make_function(name, policy, info, parameters, results, body, defined))
         for family, current in before:
             family.current = current
