@@ -29,12 +29,12 @@ def lowered(program: ir.Program) -> str:
 
 
 def digest() -> str:
-    """One number for the final texts of all programs, in order."""
+    """One number for the final texts of all programs and of every fourth text of the specs, in order."""
     found = hashlib.sha256()
     for path in corpus.FILES:
         for program in corpus.programs_of(path):
             found.update(lowered(program).encode())
-    for _name, example, form in FRAGMENTS:
+    for _name, example, form in FRAGMENTS[::4]:
         found.update(lowered(example.parse(form)).encode())
     return found.hexdigest()
 

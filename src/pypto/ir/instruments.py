@@ -88,7 +88,7 @@ def as_parsed(program: Program) -> Program:
                 return new.replace(var=var)  # type: ignore[no-any-return]
             return new  # type: ignore[no-any-return]
 
-    return Parsed().visit_program(program)
+    return Parsed().visit_program(program)  # type: ignore[no-any-return]
 
 
 def _rendered(error: Exception) -> str:

@@ -15,8 +15,8 @@ After::
 
 The pass works before SSA form: copies share the variables of the body, so that state flows from one copy to the next by
 assigning again, and nothing is renamed. Two kinds of variables are others in each copy, under the same name: those whose
-type mentions the index, and what a loop or branch of the body defines (loop variable, carries, results), as if the user
-had written the copies; behind the loop such a name means that of the last copy. Outer loops are expanded first, so the header of an inner one may use the outer index; every
+type mentions the index, and what a loop or branch of the body alone defines (loop variable, carries, results), as if the
+user had written the copies; behind the loop such a name means that of the last copy. Outer loops are expanded first, so the header of an inner one may use the outer index; every
 statement of the result is made once, so the cost is linear in the output.
 
 Loops that carry values can't be written with ``pl.unroll``, but can be built: each copy then reads what the one before
@@ -34,8 +34,9 @@ from typing import Any
 from ..arith.analyzer import Analyzer
 from ..diag.errors import InternalError
 from ..ir.enums import ForKind
-from ..ir.expr import ConstInt, Expr, Neg, Var, index_const
+from ..ir.expr import ConstInt, Expr, IterArg, Neg, Var, index_const
 from ..ir.mutator import IRMutator
+from ..ir.node import FrozenList
 from ..ir.program import Function, Program
 from ..ir.stmt import (
     AssignStmt,
@@ -94,7 +95,7 @@ class _LoopVars:
 
     ``outside``: variable -> the first statement with a use of it that is in none of its loops; ``reassigned``: those
     that one of their loops defines again in its body; ``one_loop``: those that one unroll loop defines and nothing
-    else.
+    else. ``once``: the other variables of the function that one statement defines and nothing else.
     """
 
     def __init__(self, function: Function) -> None:
@@ -105,6 +106,8 @@ class _LoopVars:
         self._others: Counter[Var] = Counter(function.params)
         self._look(function.body)
         self.one_loop = {var for var, count in self._loops.items() if count == 1 and not self._others[var]}
+        self.once = {var for var, count in self._others.items() if count == 1 and var not in self._loops}
+        self.once.difference_update(function.params)
 
     def _look(self, body: Stmt) -> None:
         uses: dict[Var, Stmt] = {}
@@ -200,9 +203,10 @@ class _Unroller(IRMutator):
     def visit_stmt(self, stmt: Stmt) -> Stmt:
         if self._copies and type(stmt) not in _NO_TYPED_DEFINITION:
             self._forget_types(own_definitions(stmt))
-            if type(stmt) in _CONSTRUCTS:
-                self._define_anew(stmt)
-        new = super().visit_stmt(stmt)
+        if self._copies and type(stmt) in _CONSTRUCTS and not _is_unroll(stmt):
+            new = self._construct(stmt)
+        else:
+            new = super().visit_stmt(stmt)
         # A statement has one place in a function.
         return new.replace() if new is stmt and self._copies else new
 
@@ -244,17 +248,36 @@ class _Unroller(IRMutator):
                 self._retyped.add(var)
                 self._remap.pop(var, None)
 
-    def _define_anew(self, construct: Any) -> None:
+    def _define_anew(self, variables: Sequence[Var]) -> None:
         """Give what a loop or branch defines another variable in each copy; the last one keeps the old."""
-        carries = getattr(construct, "iter_args", ())
-        for var in own_definitions(construct):
-            self._remap.pop(var, None)
-            if self._is_last:
+        for var in variables:
+            if var not in self._loop_vars.once:
                 continue
-            changes = {"type": self._rewrite_type(var.type)}
-            if any(var is arg for arg in carries):
+            self._remap.pop(var, None)
+            changes: dict[str, Any] = {"type": self._rewrite_type(var.type)}
+            if self._is_last and changes["type"] is var.type:
+                continue
+            if isinstance(var, IterArg):
                 changes["initValue"] = self.visit_expr(var.initValue)
             self._remap[var] = var.replace(**changes)
+
+    def _construct(self, stmt: Any) -> Stmt:
+        """A loop or branch of a copy."""
+        if type(stmt) is not IfStmt:
+            header = [arg.initValue for arg in stmt.iter_args]
+            if type(stmt) is ForStmt:
+                header += [stmt.start, stmt.stop, stmt.step]
+            # A name that the header reads means what the copy before left.
+            read = {node for e in header for node in walk(e) if isinstance(node, Var)}
+            inside = [*([stmt.loop_var] if type(stmt) is ForStmt else []), *stmt.iter_args]
+            self._define_anew([var for var in inside if var not in read])
+        results = stmt.return_vars
+        new: Any = super().visit_stmt(stmt)
+        self._define_anew(results)
+        fresh = [self._target(var) for var in results]
+        if any(a is not b for a, b in zip(fresh, new.return_vars, strict=True)):
+            new = new.replace(return_vars=FrozenList(fresh))
+        return new  # type: ignore[no-any-return]
 
     def visit_break_stmt(self, op: BreakStmt) -> Stmt:
         return self._leaving(op, "break")

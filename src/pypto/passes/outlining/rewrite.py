@@ -214,7 +214,8 @@ class Rewriter(IRMutator):
         last = {info.aliases[var]: var for var in info.visible if var in info.aliases}
         for result in results:
             if result.family is not None:
-                result.value = self.visit_expr(last.get(result.family, result.value))
+                name: Any = self.visit_expr(last.get(result.family, result.value))
+                result.value = name
 
     def _results(self, info: ScopeInfo, given: Sequence[Var]) -> list[Result]:
         """Needed definitions in order, then written tensors; one result for each buffer."""
