@@ -26,9 +26,8 @@ def main() -> int:
     parser.add_argument("--stats", action="store_true", help="how often the programs use what")
     parser.add_argument("--keep-going", action="store_true", help="shrink one program of each fault, not of the first")
     parser.add_argument("--source-only", action="store_true", help="no passes: parse, run, other orders")
-    parser.add_argument("--available", action="store_true", help="those passes that can be imported")
     given = parser.parse_args()
-    options = Options(given.orders, given.round_trip, given.source_only, given.available)
+    options = Options(given.orders, given.round_trip, given.source_only)
     begin = time.perf_counter()
     counts = Counts()
     faults: dict[tuple[str, str, str], list[tuple[Failing, int]]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import warnings
 from collections import Counter
@@ -12,6 +11,7 @@ from typing import Any
 
 import pypto.language as pl
 from pypto import ir
+from pypto.ir.instruments import check_roundtrip
 from pypto.passes.base import Pass
 from pypto.passes.errors import PassError
 from pypto.verify.facts import FACTS
@@ -23,11 +23,6 @@ SOURCE = "the source program"
 
 # Passes that may change how results are rounded, and by how much (relative). No pass of today does.
 TOLERANCES: dict[str, float] = {}
-
-
-# Behind these a variable may be defined in several places that the parser tells apart, for instance the index of a loop
-# in each copy of an unrolled body; ConvertToSSA ends that.
-NOT_PRINTED_ALIKE = ()
 
 
 def pipeline() -> list[Pass]:
@@ -141,7 +136,7 @@ class Checker:
                 found = self._compare(program, entry, inputs, expected, names, name, ordered)
                 if found is None:
                     found = self._stable(each, program)
-                if found is None and self.round_trip and name not in NOT_PRINTED_ALIKE:
+                if found is None and self.round_trip:
                     found = self._round_trip(program, name)
         return found
 
@@ -202,8 +197,7 @@ class Checker:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                again = pl.parse(program.as_python(format=False), "printed.py")
-            ir.assert_structural_equal(program, again, enable_auto_mapping=True)
+                check_roundtrip(program, where)
         except Exception as error:
             return Fault(where, "round trip", _shown(error), _printed(program))
         return None
@@ -218,19 +212,3 @@ def _printed(program: ir.Program) -> str:
         return program.as_python(format=False)
     except Exception as error:
         return f"(cannot be printed: {error})"
-
-
-def available_passes() -> list[Pass]:
-    """The passes of :func:`pipeline` whose modules can be imported: for work on a pipeline that is not complete."""
-    names = (
-        "inline_functions unroll_loops ctrl_flow_transform convert_to_ssa simplify normalize_stmt_structure "
-        "flatten_call_expr outline_hierarchy_scopes outline_incore_scopes outline_cluster_scopes simplify"
-    )
-    found: list[Pass] = []
-    for name in names.split():
-        try:
-            found.append(getattr(importlib.import_module(f"pypto.passes.{name}"), name)())
-        except Exception as error:
-            print(f"without {name}: {error!r}")
-            break
-    return found

@@ -24,7 +24,6 @@ def check_roundtrip(program: Program, pass_name: str) -> None:
     What :func:`as_parsed` says of programs built by hand is no difference.
     """
     from ..frontend.text import parse
-    from .equality import assert_structural_equal
     from .printer import python_print
 
     where = "[RoundtripInstrument]"
@@ -40,25 +39,47 @@ def check_roundtrip(program: Program, pass_name: str) -> None:
     except Exception as error:
         raise RuntimeError(f"{where} Parse failed after pass '{pass_name}':\n{_rendered(error)}") from error
     try:
-        try:
-            # Symbols of dynamic extents stand outside of all functions: the text makes new ones.
-            assert_structural_equal(program, again, enable_auto_mapping=True)
-        except ValueError:
-            assert_structural_equal(as_parsed(program), again, enable_auto_mapping=True)
-    except Exception as error:
+        _check_same(program, again)
+    except ValueError as error:
         raise RuntimeError(
             f"{where} Structural equality failed after pass '{pass_name}': {error}\n--- Printed IR ---\n{text}"
         ) from error
+
+
+def _check_same(program: Program, again: Program) -> None:
+    """``ValueError`` with the first difference of a program and what its text gives."""
+    from ..passes.convert_to_ssa import convert_to_ssa
+    from ..passes.ctrl_flow_transform import ctrl_flow_transform
+    from ..passes.errors import PassError
+    from .equality import assert_structural_equal, structural_equal
+
+    # Symbols of dynamic extents stand outside of all functions: the text makes new ones.
+    if structural_equal(program, again, enable_auto_mapping=True):
+        return
+    try:
+        assert_structural_equal(as_parsed(program), again, enable_auto_mapping=True)
+    except ValueError:
+        # Before SSA form it makes no difference whether assignments of one name are to one variable or to several, as
+        # long as no read can tell. In SSA form that is gone.
+        to_ssa, lower = convert_to_ssa(), ctrl_flow_transform()
+        try:
+            forms = [to_ssa.run(lower.run(p)) for p in (as_parsed(program), again)]
+            same = structural_equal(*forms, enable_auto_mapping=True)
+        except PassError:  # the user's error, which one of these passes is about to report
+            same = True
+        if not same:
+            raise
 
 
 def as_parsed(program: Program) -> Program:
     """A program built by hand in the form in which its text is parsed.
 
     Calls of unknown type get the type of their op's rule, and variables of unknown type that of their value; an op on a
-    tensor and a scalar gets the name that says so (``tensor.adds``); a ``tile.load`` gets all of its operands.
+    tensor and a scalar gets the name that says so (``tensor.adds``); a ``tile.load`` gets all of its operands; a negated
+    constant is a constant.
     """
     from ..ops.registry import create_op_call, is_op_registered
-    from .expr import Call, Expr, GlobalVar, Op
+    from .expr import Call, ConstFloat, ConstInt, Expr, GlobalVar, Neg, Op
     from .mutator import IRMutator
     from .node import FrozenList
     from .stmt import AssignStmt, Stmt
@@ -80,6 +101,11 @@ def as_parsed(program: Program) -> Program:
             elif name == new.op.name and len(args) == len(new.args):
                 return new  # type: ignore[no-any-return]
             return new.replace(op=Op(name), args=FrozenList(args), type=kind)  # type: ignore[no-any-return]
+
+        def visit_neg(self, op: Neg) -> Expr:
+            new: Any = super().visit_neg(op)
+            value = new.operand
+            return type(value)(-value.value, value.dtype, op.span) if type(value) in (ConstInt, ConstFloat) else new
 
         def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
             new: Any = super().visit_assign_stmt(op)

@@ -67,6 +67,8 @@ class HierarchyPolicy(Policy):
     nests = True
     exports_only_what_is_read = True
     names_stores = False
+    # Runtime scopes that the user placed by hand need a function that says so.
+    inherited_attrs = ("auto_scope",)
 
     def suffix(self, scope: Any) -> str:
         return _LEVEL_NAMES[scope.level] + _ROLE_NAMES[scope.role]

@@ -31,6 +31,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from ..analysis.task_ids import is_null_id
 from ..arith.analyzer import Analyzer
 from ..diag.errors import InternalError
 from ..ir.enums import ForKind
@@ -135,6 +136,8 @@ class _LoopVars:
         self.outside = {var: stmt for var, stmt in uses.items() if var in self._loops}
 
     def _definitions(self, stmt: Stmt, push: Any) -> None:
+        if type(stmt) is AssignStmt and is_null_id(stmt.value):
+            return  # in front of a scope that defines the task id
         for var in own_definitions(stmt):
             if self._inside[var]:
                 self.reassigned.add(var)
@@ -232,6 +235,8 @@ class _Unroller(IRMutator):
 
     def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
         var = op.var
+        if self._copies and is_null_id(op.value):  # the scope behind it defines the task id
+            self._define_anew((var,))
         if not self._copies or type(var.type) in PLAIN_TYPES or is_closed(var.type):
             return self._default_stmt(op)
         value = self.visit_expr(op.value)  # before the variable gets the type of this copy

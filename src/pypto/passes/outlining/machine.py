@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...analysis.callees import Callees
+from ...ir.node import FrozenDict
 from ...ir.program import Function, Program
 from ...ir.tree import definitions
 from ...verify.inventory import inventory
@@ -43,8 +44,12 @@ class OutlinePass(Pass):
         rewriter = Rewriter(policy, scan, function.name, names, NameSupply(function, defined))
         body = rewriter.visit_stmt(function.body)
         around = function if body is function.body else function.replace(body=body)
-        callees.add(rewriter.made)
-        return [*rewriter.made, policy.finish(around, callees)]
+        made = rewriter.made
+        inherited = {key: function.attrs[key] for key in policy.inherited_attrs if key in function.attrs}
+        if inherited:
+            made = [each.replace(attrs=FrozenDict({**inherited, **each.attrs})) for each in made]
+        callees.add(made)
+        return [*made, policy.finish(around, callees)]
 
 
 __all__ = ["OutlinePass"]

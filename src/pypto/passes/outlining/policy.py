@@ -27,6 +27,8 @@ class Policy:
     exports_only_what_is_read: ClassVar[bool] = False
     # A store that is a statement of its own gives its target a name.
     names_stores: ClassVar[bool] = True
+    # Attributes of a function that those of its scopes get as well.
+    inherited_attrs: ClassVar[tuple[str, ...]] = ()
 
     def check_function(self, function: Function) -> None:
         """Refuse a function that has scopes to outline."""

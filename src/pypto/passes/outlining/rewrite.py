@@ -186,7 +186,7 @@ class Rewriter(IRMutator):
             body = self._inside(name, body)
         made_again = {stmt.var for stmt in again}
         results = self._results(info, [var for var in given if var not in made_again])
-        if info.inner:
+        if policy.nests:
             self._return_last_names(info, results)
         defined = [*(stmt.var for stmt in again), *(result.var for result in results)]
         if info.outer is not None:
@@ -212,10 +212,13 @@ class Rewriter(IRMutator):
     def _return_last_names(self, info: ScopeInfo, results: Sequence[Result]) -> None:
         """A tensor that was handed to a launch inside must not be read under an old name, not by the return either."""
         last = {info.aliases[var]: var for var in info.visible if var in info.aliases}
+        stale = self._scan.written_by_launches(info.scope.body)
         for result in results:
-            if result.family is not None:
+            if result.family is not None and (info.inner or result.value in stale):
                 name: Any = self.visit_expr(last.get(result.family, result.value))
                 result.value = name
+            elif result.family is None and result.value in stale:
+                result.value = result.var
 
     def _results(self, info: ScopeInfo, given: Sequence[Var]) -> list[Result]:
         """Needed definitions in order, then written tensors; one result for each buffer."""

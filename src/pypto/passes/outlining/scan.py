@@ -177,7 +177,7 @@ class Scan:
             return []
         if info.is_last and info.position == self._events and info.parent_scope is None:
             # Nothing follows and nobody asks: all that the body made. (A core can't give back scalars by itself.)
-            stale = self._written_by_launches(info.scope.body)
+            stale = self.written_by_launches(info.scope.body)
             return [v for v in info.visible if v in info.needed or (v not in stale and self._at_hand(v, info))]
         return [v for v in info.visible if v in info.needed]
 
@@ -186,7 +186,7 @@ class Scan:
         innermost = self._inside[var]
         return isinstance(var.type, (TensorType, TileType)) and (innermost is info or var in innermost.needed)
 
-    def _written_by_launches(self, body: Stmt) -> set[Any]:
+    def written_by_launches(self, body: Stmt) -> set[Any]:
         """The variables that a launch writes: the launch's result is the value, and the variable is a stale name."""
         return {
             arg
@@ -308,6 +308,7 @@ class Scan:
             self._nested(info)
         info.is_last, info.position = last, self._events
         _Definitions(info.visible).stmt(stmt.body)
+        info.visible = list(dict.fromkeys(info.visible))  # a scope inside and the null id in front define one task id
         for var in info.visible:
             self._inside.setdefault(var, info)
             self._home[var] = self._construct.stmt
