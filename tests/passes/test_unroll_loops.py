@@ -640,3 +640,10 @@ def test_each_copy_has_its_own_loops_and_results_as_if_written_out():
     for n in (0, 1, 5):
         for program in (before, after):
             assert Interpreter(program).run(program["run"], [n]) == [want(n)]
+
+
+def test_a_negated_index_is_a_constant():
+    check_form(
+        "@Opaque\ndef run(self, n: idx) -> idx:\n    m = n\n    for i in pl.unroll(1, 3):\n        m = n + -i\n    return m",
+        "@Opaque\ndef run(self, n: idx) -> idx:\n    m = n\n    m = n + -1\n    m = n + -2\n    return m",
+    )

@@ -14,7 +14,6 @@ from typing import Any
 from ..analysis.purity import has_effects
 from ..ir.call_types import symbol_bindings
 from ..ir.expr import Call, Expr, GlobalVar, IterArg, MakeTuple, Submit, TupleGetItemExpr, Var
-from ..ir.mutator import IRMutator
 from ..ir.program import Function, Program
 from ..ir.span import Span
 from ..ir.stmt import (
@@ -35,6 +34,7 @@ from ..ir.tree import flatten_to_stmts, own_definitions, walk
 from ..ir.type import TupleType
 from ..ir.type_fields import is_closed, map_type
 from ..verify.call_sites import call_sites
+from .constants import ConstantMutator
 from .errors import PassError
 from .inline_marks import NO_MARKS, Marks
 from .inline_summary import InlineSummary
@@ -238,7 +238,7 @@ def _single(result: _Result, call: Call) -> Expr:
     raise PassError(f"Inline function '{call.op.name}' returns {found}, where the call uses one value", call.span)
 
 
-class _Frame(IRMutator):
+class _Frame(ConstantMutator):
     """A function whose calls are being expanded: here a caller, which is rewritten where it changes."""
 
     marks: Marks = NO_MARKS

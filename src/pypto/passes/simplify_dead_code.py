@@ -17,7 +17,7 @@ from ..ir.node import EMPTY_LIST, FrozenList
 from ..ir.program import Function
 from ..ir.stmt import Stmt
 from ..ir.traversal import PUSH_CHILDREN
-from ..ir.tree import flatten_to_stmts, get_last_yield_stmt
+from ..ir.tree import get_last_yield_stmt
 from ..ir.type import TASK_ID_TYPE, ScalarType, TupleType
 from ..ir.type_fields import PLAIN_TYPES, is_closed, type_expressions
 from .function_parts import FunctionParts, types_of

@@ -36,7 +36,6 @@ from ..arith.analyzer import Analyzer
 from ..diag.errors import InternalError
 from ..ir.enums import ForKind
 from ..ir.expr import ConstInt, Expr, IterArg, Neg, Var, index_const
-from ..ir.mutator import IRMutator
 from ..ir.node import FrozenList
 from ..ir.program import Function, Program
 from ..ir.stmt import (
@@ -57,6 +56,7 @@ from ..ir.type_fields import PLAIN_TYPES, is_closed
 from ..verify.inventory import inventory
 from ..verify.properties import IRProperty
 from .base import FunctionPass, Pass
+from .constants import ConstantMutator
 from .errors import PassError
 from .statement_lists import with_comments
 
@@ -191,7 +191,7 @@ class _Carries:
 # --- the rewrite ------------------------------------------------------------------------------------------------------
 
 
-class _Unroller(IRMutator):
+class _Unroller(ConstantMutator):
     def __init__(self, loop_vars: _LoopVars) -> None:
         self._loop_vars = loop_vars
         self._copies = 0  # how many loops around are being unrolled
