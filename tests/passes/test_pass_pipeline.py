@@ -517,3 +517,22 @@ class Steps:
 def test_a_pipeline_takes_programs_only():
     with pytest.raises(TypeError, match="Function"):
         pipeline(identity()).run(Counting.get_function("count"))
+
+
+def test_warnings_of_verifiers_are_shown(capfd):
+    program = pl.parse(
+        """
+@pl.program
+class Compute:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def f(self, x: pl.Tensor[[8, 8], pl.FP32], y: pl.Out[pl.Tensor[[8, 8], pl.FP32]]) -> pl.Tensor[[8, 8], pl.FP32]:
+        z = pl.add(x, 1.0)
+        y = pl.assemble(y, z, [0, 0])
+        return y
+""",
+        "compute.py",
+    )
+    claims = PassProperties(produced=property_set(IRProperty.SplitIncoreOrch))
+    pipeline(identity("Says", claims)).run(program)
+    text = capfd.readouterr().err
+    assert "[warning] [SplitIncoreOrch] (Says)" in text and "kernel scope" in text and "compute.py:6" in text

@@ -647,3 +647,11 @@ def test_a_negated_index_is_a_constant():
         "@Opaque\ndef run(self, n: idx) -> idx:\n    m = n\n    for i in pl.unroll(1, 3):\n        m = n + -i\n    return m",
         "@Opaque\ndef run(self, n: idx) -> idx:\n    m = n\n    m = n + -1\n    m = n + -2\n    return m",
     )
+
+
+def test_an_else_branch_of_a_loop_without_iterations_goes():
+    check_form(
+        "@Opaque\ndef run(self, n: idx) -> idx:\n    m = n\n    if n > 2:\n        m = n + 1\n    else:\n"
+        "        for i in pl.unroll(0):\n            m = m + i\n    return m",
+        "@Opaque\ndef run(self, n: idx) -> idx:\n    m = n\n    if n > 2:\n        m = n + 1\n    return m",
+    )

@@ -1,4 +1,4 @@
-"""Which yields and initial values matter: those whose loop carry, or whose result of a branch or loop, somebody reads."""
+"""Which yields and initial values matter: those that go into a carry or result that somebody reads."""
 
 from __future__ import annotations
 

@@ -39,6 +39,7 @@ def check_roundtrip(program: Program, pass_name: str) -> None:
     except Exception as error:
         raise RuntimeError(f"{where} Parse failed after pass '{pass_name}':\n{_rendered(error)}") from error
     try:
+        assert isinstance(again, Program)
         _check_same(program, again)
     except ValueError as error:
         raise RuntimeError(
@@ -63,8 +64,8 @@ def _check_same(program: Program, again: Program) -> None:
         # long as no read can tell. In SSA form that is gone.
         to_ssa, lower = convert_to_ssa(), ctrl_flow_transform()
         try:
-            forms = [to_ssa.run(lower.run(p)) for p in (as_parsed(program), again)]
-            same = structural_equal(*forms, enable_auto_mapping=True)
+            left, right = (to_ssa.run(lower.run(p)) for p in (as_parsed(program), again))
+            same = structural_equal(left, right, enable_auto_mapping=True)
         except PassError:  # the user's error, which one of these passes is about to report
             same = True
         if not same:
@@ -75,17 +76,17 @@ def as_parsed(program: Program) -> Program:
     """A program built by hand in the form in which its text is parsed.
 
     Calls of unknown type get the type of their op's rule, and variables of unknown type that of their value; an op on a
-    tensor and a scalar gets the name that says so (``tensor.adds``); a ``tile.load`` gets all of its operands; a negated
-    constant is a constant.
+    tensor and a scalar gets the name that says so (``tensor.adds``); a ``tile.load`` gets all of its operands; and what
+    :class:`ParsedForm` does.
     """
     from ..ops.registry import create_op_call, is_op_registered
-    from .expr import Call, ConstFloat, ConstInt, Expr, GlobalVar, Neg, Op
-    from .mutator import IRMutator
+    from ..passes.parsed_form import ParsedForm
+    from .expr import Call, Expr, GlobalVar, Op
     from .node import FrozenList
     from .stmt import AssignStmt, Stmt
     from .type import ScalarType, TensorType, UnknownType
 
-    class Parsed(IRMutator):
+    class Parsed(ParsedForm):
         def visit_call(self, op: Call) -> Expr:
             new: Any = super().visit_call(op)
             if type(new.op) is GlobalVar or not is_op_registered(new.op.name):
@@ -101,11 +102,6 @@ def as_parsed(program: Program) -> Program:
             elif name == new.op.name and len(args) == len(new.args):
                 return new  # type: ignore[no-any-return]
             return new.replace(op=Op(name), args=FrozenList(args), type=kind)  # type: ignore[no-any-return]
-
-        def visit_neg(self, op: Neg) -> Expr:
-            new: Any = super().visit_neg(op)
-            value = new.operand
-            return type(value)(-value.value, value.dtype, op.span) if type(value) in (ConstInt, ConstFloat) else new
 
         def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
             new: Any = super().visit_assign_stmt(op)

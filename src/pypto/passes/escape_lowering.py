@@ -37,7 +37,7 @@ from ..ir.type import BOOL_TYPE, ScalarType, TensorType, TileType, Type
 from ..ops.normalize import extents
 from ..ops.registry import call
 from .errors import PassError
-from .statement_lists import without_empty_else
+from .parsed_form import without_empty_else
 
 # What a list or statement does to its loop, as a set of bits.
 BREAKS, CONTINUES, ALWAYS = 1, 2, 4

@@ -34,10 +34,10 @@ from ..ir.tree import flatten_to_stmts, own_definitions, walk
 from ..ir.type import TupleType
 from ..ir.type_fields import is_closed, map_type
 from ..verify.call_sites import call_sites
-from .constants import ConstantMutator
 from .errors import PassError
 from .inline_marks import NO_MARKS, Marks
 from .inline_summary import InlineSummary
+from .parsed_form import ParsedForm
 from .statement_lists import with_comments
 
 # Arguments are copied to where parameters are used. A helper that hands `n + n` on to another one, and so forth, would
@@ -238,7 +238,7 @@ def _single(result: _Result, call: Call) -> Expr:
     raise PassError(f"Inline function '{call.op.name}' returns {found}, where the call uses one value", call.span)
 
 
-class _Frame(ConstantMutator):
+class _Frame(ParsedForm):
     """A function whose calls are being expanded: here a caller, which is rewritten where it changes."""
 
     marks: Marks = NO_MARKS

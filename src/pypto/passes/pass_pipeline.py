@@ -60,7 +60,7 @@ class PassPipeline:
         else:
             level, phase = context.get_verification_level(), context.get_diagnostic_phase()
         channel = _Channel(context, phase)
-        verifier = _Verifier(level)
+        verifier = _Verifier(level, channel)
         channel.run(DiagnosticPhase.PRE_PIPELINE, program, INPUT_LABEL)
         verifier.check_input(program)
         profiler = get_active_profiler()
@@ -95,15 +95,18 @@ class _Channel:
 
     def run(self, phase: DiagnosticPhase, program: Program, label: str) -> None:
         if self._on:
-            found = DiagnosticCheckRegistry.run_checks(self._checks, phase, program)
-            if found:
-                emit(found, label, self._report_dir)
+            self.emit(DiagnosticCheckRegistry.run_checks(self._checks, phase, program), label)
+
+    def emit(self, found: Sequence[Diagnostic], label: str) -> None:
+        if self._on and found:
+            emit(list(found), label, self._report_dir)
 
 
 class _Verifier:
     """What is expected of the program, as one run goes on."""
 
-    def __init__(self, level: VerificationLevel) -> None:
+    def __init__(self, level: VerificationLevel, channel: _Channel) -> None:
+        self._channel = channel
         self._on = level is not VerificationLevel.NONE
         self._roundtrip = level is VerificationLevel.ROUNDTRIP
         self._expected = get_structural_properties()
@@ -153,6 +156,7 @@ class _Verifier:
         found = FACTS.establish(wanted, program)
         if any(d.is_error for d in found):
             raise_failure(what, wanted, found, name, program)
+        self._channel.emit(found, name)
         self._known = self._known.union_with(wanted)
 
 

@@ -56,9 +56,10 @@ from ..ops.registry import REGISTRY, build
 from ..ops.transfer import layout_of
 from .base import FunctionPass, Pass
 from .function_parts import FunctionParts
+from .parsed_form import without_empty_else
 from .simplify_dead_code import remove_dead_code
 from .simplify_scalars import CONSTANTS, Scalars
-from .statement_lists import StatementRemover, with_comments, without_empty_else
+from .statement_lists import StatementRemover, with_comments
 
 
 class Simplify(FunctionPass):

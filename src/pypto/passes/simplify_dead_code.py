@@ -21,7 +21,8 @@ from ..ir.tree import get_last_yield_stmt
 from ..ir.type import TASK_ID_TYPE, ScalarType, TupleType
 from ..ir.type_fields import PLAIN_TYPES, is_closed, type_expressions
 from .function_parts import FunctionParts, types_of
-from .statement_lists import StatementRemover, without_empty_else
+from .parsed_form import without_empty_else
+from .statement_lists import StatementRemover
 
 
 def remove_dead_code(parts: FunctionParts) -> Function:

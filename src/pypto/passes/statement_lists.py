@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.mutator import IRMutator
-from ..ir.stmt import IfStmt, SeqStmts, Stmt, attach_leading_comments, seq
+from ..ir.stmt import SeqStmts, Stmt, attach_leading_comments, seq
 from ..ir.tree import flatten_to_stmts
 
 
@@ -15,14 +15,6 @@ def with_comments(comments: Sequence[str], stmt: Stmt) -> Stmt:
         return stmt
     copy: Stmt = stmt.replace()
     return attach_leading_comments(copy, [*comments, *stmt.leading_comments])
-
-
-def without_empty_else(stmt: IfStmt) -> IfStmt:
-    """An else branch without statements is none: that is how the text of it parses."""
-    other = stmt.else_body
-    if other is None or flatten_to_stmts(other):
-        return stmt
-    return stmt.replace(else_body=None)
 
 
 class StatementRemover(IRMutator):
@@ -82,4 +74,4 @@ class StatementRemover(IRMutator):
         return seq([*stmts[:-1], copy], body.span)
 
 
-__all__ = ["StatementRemover", "with_comments", "without_empty_else"]
+__all__ = ["StatementRemover", "with_comments"]

@@ -14,10 +14,11 @@ After::
     acc = pl.tensor.add(acc, part)
 
 The pass works before SSA form: copies share the variables of the body, so that state flows from one copy to the next by
-assigning again, and nothing is renamed. Two kinds of variables are others in each copy, under the same name: those whose
-type mentions the index, and what a loop or branch of the body alone defines (loop variable, carries, results), as if the
-user had written the copies; behind the loop such a name means that of the last copy. Outer loops are expanded first, so the header of an inner one may use the outer index; every
-statement of the result is made once, so the cost is linear in the output.
+assigning again, and nothing is renamed. Two kinds of variables are others in each copy, under the same name: those
+whose type mentions the index, and what a loop or branch of the body alone defines (loop variable, carries, results), as
+if the user had written the copies; behind the loop such a name means that of the last copy. Outer loops are expanded
+first, so the header of an inner one may use the outer index; every statement of the result is made once, so the cost is
+linear in the output.
 
 Loops that carry values can't be written with ``pl.unroll``, but can be built: each copy then reads what the one before
 yields. A loop variable that is used after its loop has the last value there.
@@ -56,8 +57,8 @@ from ..ir.type_fields import PLAIN_TYPES, is_closed
 from ..verify.inventory import inventory
 from ..verify.properties import IRProperty
 from .base import FunctionPass, Pass
-from .constants import ConstantMutator
 from .errors import PassError
+from .parsed_form import ParsedForm
 from .statement_lists import with_comments
 
 MAX_TRIPS = 1024
@@ -191,7 +192,7 @@ class _Carries:
 # --- the rewrite ------------------------------------------------------------------------------------------------------
 
 
-class _Unroller(ConstantMutator):
+class _Unroller(ParsedForm):
     def __init__(self, loop_vars: _LoopVars) -> None:
         self._loop_vars = loop_vars
         self._copies = 0  # how many loops around are being unrolled
