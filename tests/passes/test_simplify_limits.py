@@ -7,7 +7,7 @@ import pytest
 
 from pypto import ir
 from pypto.ir.expr import ConstInt, Var
-from pypto.passes.simplify_limits import NO_HOLES, limit_of
+from pypto.passes.simplification.limits import NO_HOLES, limit_of
 
 SPAN = range(-2, 5)  # the variable; the constants leave its ends alone
 CONSTANTS = range(-1, 4)

@@ -24,7 +24,7 @@ After::
 
 A call is expanded where it is the value of an assignment, a statement, the only value of a ``return``, or an argument
 of another such call; anywhere else it stays, and the verifier reports it. Parameters stand for the argument
-expressions (:mod:`inline_summary` says what becomes of those that the body assigns); an argument that contains a call
+expressions (:mod:`pypto.passes.inlining.summary` says what becomes of those that the body assigns); an argument that contains a call
 is evaluated once, into a local. Locals are made anew in each expansion and numbered through the program, in the order
 of the text. A launch that the function returns stays a statement where nobody takes the result.
 
@@ -44,7 +44,7 @@ from ..verify.call_sites import call_sites
 from ..verify.properties import IRProperty
 from .base import Pass
 from .errors import PassError
-from .inline_expansion import Expander
+from .inlining.expansion import Expander
 
 
 class InlineFunctions(Pass):

@@ -55,10 +55,10 @@ from ..ir.type_fields import PLAIN_TYPES, is_closed, map_type, type_expressions
 from ..ops.registry import REGISTRY, build
 from ..ops.transfer import layout_of
 from .base import FunctionPass, Pass
-from .function_parts import FunctionParts
 from .parsed_form import without_empty_else
-from .simplify_dead_code import remove_dead_code
-from .simplify_scalars import CONSTANTS, Scalars
+from .simplification.dead_code import remove_dead_code
+from .simplification.parts import FunctionParts
+from .simplification.scalars import CONSTANTS, Scalars
 from .statement_lists import StatementRemover, with_comments
 
 

@@ -6,18 +6,18 @@ import math
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
-from ..arith.analyzer import Analyzer, ConstraintContext, order_of_ranges, verdict_of
-from ..arith.bounds import EVERYTHING, INF, dtype_range
-from ..arith.compare import ESTABLISHES
-from ..arith.fold import fold_const
-from ..arith.leaves import Leaves
-from ..arith.rewrite.simplifier import RULES
-from ..arith.structure import Interner, is_integer, operands, post_order, scalar_dtype
-from ..ir import expr as x
-from ..ir.dtype import DataType
-from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, GlobalVar, IterArg, Var
-from ..ops.registry import REGISTRY
-from .simplify_limits import NO_HOLES, Limit, Values, limit_of
+from ...arith.analyzer import Analyzer, ConstraintContext, order_of_ranges, verdict_of
+from ...arith.bounds import EVERYTHING, INF, dtype_range
+from ...arith.compare import ESTABLISHES
+from ...arith.fold import fold_const
+from ...arith.leaves import Leaves
+from ...arith.rewrite.simplifier import RULES
+from ...arith.structure import Interner, is_integer, operands, post_order, scalar_dtype
+from ...ir import expr as x
+from ...ir.dtype import DataType
+from ...ir.expr import ConstBool, ConstFloat, ConstInt, Expr, GlobalVar, IterArg, Var
+from ...ops.registry import REGISTRY
+from .limits import NO_HOLES, Limit, Values, limit_of
 
 _INDEX, _INT64, _BOOL = DataType.INDEX, DataType.INT64, DataType.BOOL
 CONSTANTS = frozenset((ConstInt, ConstFloat, ConstBool))

@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from ..analysis.purity import has_effects
-from ..ir.call_types import symbol_bindings
-from ..ir.expr import Call, Expr, GlobalVar, IterArg, MakeTuple, Submit, TupleGetItemExpr, Var
-from ..ir.program import Function, Program
-from ..ir.span import Span
-from ..ir.stmt import (
+from ...analysis.purity import has_effects
+from ...ir.call_types import symbol_bindings
+from ...ir.expr import Call, Expr, GlobalVar, IterArg, MakeTuple, Submit, TupleGetItemExpr, Var
+from ...ir.program import Function, Program
+from ...ir.span import Span
+from ...ir.stmt import (
     AssignStmt,
     ClusterScopeStmt,
     EvalStmt,
@@ -29,16 +29,16 @@ from ..ir.stmt import (
     Stmt,
     seq,
 )
-from ..ir.traversal import CONSTANTS
-from ..ir.tree import flatten_to_stmts, own_definitions, walk
-from ..ir.type import TupleType
-from ..ir.type_fields import is_closed, map_type
-from ..verify.call_sites import call_sites
-from .errors import PassError
-from .inline_marks import NO_MARKS, Marks
-from .inline_summary import InlineSummary
-from .parsed_form import ParsedForm
-from .statement_lists import with_comments
+from ...ir.traversal import CONSTANTS
+from ...ir.tree import flatten_to_stmts, own_definitions, walk
+from ...ir.type import TupleType
+from ...ir.type_fields import is_closed, map_type
+from ...verify.call_sites import call_sites
+from ..errors import PassError
+from ..parsed_form import ParsedForm
+from ..statement_lists import with_comments
+from .marks import NO_MARKS, Marks
+from .summary import InlineSummary
 
 # Arguments are copied to where parameters are used. A helper that hands `n + n` on to another one, and so forth, would
 # double the expression at each level.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..ir.expr import Call, GlobalVar, Var
-from ..ir.node import FrozenDict, FrozenList
-from ..ir.stmt import (
+from ...ir.expr import Call, GlobalVar, Var
+from ...ir.node import FrozenDict, FrozenList
+from ...ir.stmt import (
     ClusterScopeStmt,
     HierarchyScopeStmt,
     InCoreScopeStmt,
@@ -19,9 +19,9 @@ from ..ir.stmt import (
     SpmdScopeStmt,
     Stmt,
 )
-from ..ir.traversal import PUSH_CHILDREN
-from ..ir.tree import flatten_to_stmts
-from .errors import PassError
+from ...ir.traversal import PUSH_CHILDREN
+from ...ir.tree import flatten_to_stmts
+from ..errors import PassError
 
 _DUMP = "dump_vars"
 _NO_DEP = "arg_direction_overrides"

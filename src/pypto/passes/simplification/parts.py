@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..ir.attrs import attr_expressions
-from ..ir.generated import make_function
-from ..ir.node import Kind, Role
-from ..ir.program import Function
-from ..ir.stmt import AssignStmt, IfStmt, InlineStmt, ScopeStmt, Stmt
-from ..ir.traversal import NODE_CLASSES, NODE_FIELDS, attrs_expressions, carried_fields, field_class_name
-from ..ir.type_fields import PLAIN_TYPES, is_closed, type_expressions
+from ...ir.attrs import attr_expressions
+from ...ir.generated import make_function
+from ...ir.node import Kind, Role
+from ...ir.program import Function
+from ...ir.stmt import AssignStmt, IfStmt, InlineStmt, ScopeStmt, Stmt
+from ...ir.traversal import NODE_CLASSES, NODE_FIELDS, attrs_expressions, carried_fields, field_class_name
+from ...ir.type_fields import PLAIN_TYPES, is_closed, type_expressions
 
 
 class FunctionParts:

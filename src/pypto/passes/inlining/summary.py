@@ -16,17 +16,17 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import is_
 from typing import Any
 
-from ..analysis.callees import argument_index
-from ..analysis.lineage import return_lineage, returns_views
-from ..ir.enums import ParamDirection
-from ..ir.expr import Call, Expr, GlobalVar, MakeTuple, Submit, TupleGetItemExpr, Var
-from ..ir.program import Function
-from ..ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, ReturnStmt, Stmt, WhileStmt
-from ..ir.tree import flatten_to_stmts, get_last_yield_stmt, own_definitions, stmt_children
-from ..ir.type import ScalarType, TupleType
-from ..ir.type_fields import is_closed
-from ..ops.definition import Alias
-from ..ops.registry import REGISTRY
+from ...analysis.callees import argument_index
+from ...analysis.lineage import return_lineage, returns_views
+from ...ir.enums import ParamDirection
+from ...ir.expr import Call, Expr, GlobalVar, MakeTuple, Submit, TupleGetItemExpr, Var
+from ...ir.program import Function
+from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, ReturnStmt, Stmt, WhileStmt
+from ...ir.tree import flatten_to_stmts, get_last_yield_stmt, own_definitions, stmt_children
+from ...ir.type import ScalarType, TupleType
+from ...ir.type_fields import is_closed
+from ...ops.definition import Alias
+from ...ops.registry import REGISTRY
 
 SummaryOf = Callable[[str], "InlineSummary | None"]
 

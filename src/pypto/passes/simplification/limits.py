@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arith.bounds import INF, MIRROR
-from ..arith.compare import ESTABLISHES
-from ..arith.structure import is_integer
-from ..ir import expr as x
-from ..ir.expr import ConstInt, IterArg, Var
+from ...arith.bounds import INF, MIRROR
+from ...arith.compare import ESTABLISHES
+from ...arith.structure import is_integer
+from ...ir import expr as x
+from ...ir.expr import ConstInt, IterArg, Var
 
 Values = tuple[int, int, frozenset[int]]  # the least and the largest value, and those between that are none
 NO_HOLES: frozenset[int] = frozenset()

@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..ir import stmt as st
-from ..ir.expr import Call, Expr, MakeTuple, Submit, TupleGetItemExpr
-from ..ir.node import EMPTY_LIST, FrozenList
-from ..ir.program import Function
-from ..ir.stmt import Stmt
-from ..ir.traversal import PUSH_CHILDREN
-from ..ir.tree import get_last_yield_stmt
-from ..ir.type import TASK_ID_TYPE, ScalarType, TupleType
-from ..ir.type_fields import PLAIN_TYPES, is_closed, type_expressions
-from .function_parts import FunctionParts, types_of
-from .parsed_form import without_empty_else
-from .statement_lists import StatementRemover
+from ...ir import stmt as st
+from ...ir.expr import Call, Expr, MakeTuple, Submit, TupleGetItemExpr
+from ...ir.node import EMPTY_LIST, FrozenList
+from ...ir.program import Function
+from ...ir.stmt import Stmt
+from ...ir.traversal import PUSH_CHILDREN
+from ...ir.tree import get_last_yield_stmt
+from ...ir.type import TASK_ID_TYPE, ScalarType, TupleType
+from ...ir.type_fields import PLAIN_TYPES, is_closed, type_expressions
+from ..parsed_form import without_empty_else
+from ..statement_lists import StatementRemover
+from .parts import FunctionParts, types_of
 
 
 def remove_dead_code(parts: FunctionParts) -> Function:
