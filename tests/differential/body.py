@@ -69,6 +69,7 @@ class Body:
         self.pinned: set[str] = set()  # tensors that may be written, but whose name stays theirs
         self.hidden: set[str] = set()  # tensors that are not read for now
         self.host_math = False  # tensor operations outside of kernels
+        self.host_stores = False  # and updates of tensors in place
         self.inlines = True  # calls of inline functions may stand here: their statements go in front
         self.stores = True
         self.made = 0

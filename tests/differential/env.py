@@ -40,8 +40,9 @@ FLAGS = Ty("tensor", "INT32", (ROWS,))
 
 
 class Root:
-    """Storage that tensor or tile names may share. ``fixed``: never written (an In parameter). ``touched``: some task
-    was launched on it; ``read``: some task reads it. ``level``: how many loops are around its creation."""
+    """Storage that tensor or tile names may share. ``fixed``: never written by these names (an In parameter).
+    ``touched``: some task was launched on it; ``read``: some task reads it. ``level``: how many loops are around its
+    creation."""
 
     __slots__ = ("fixed", "level", "read", "touched")
 
@@ -49,6 +50,13 @@ class Root:
         self.level = level
         self.fixed = fixed
         self.touched = self.read = False
+
+    @classmethod
+    def earlier(cls, level: int) -> Root:
+        """Whatever an earlier iteration left behind: tasks that nobody knows here may still be writing it."""
+        found = cls(level, True)
+        found.touched = True
+        return found
 
 
 @dataclass(frozen=True)

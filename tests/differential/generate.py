@@ -139,6 +139,10 @@ def generate(g: Choices) -> Generated:
     main.protected |= {"x", "flags"}
     main.pinned |= {p.name for p in INPUTS if p.direction != "In"}
     main.statements(2, 9)
+    if opaque and g.chance(15):
+        main.budget.statements += 6
+        main.hierarchy_scope()
+        main.statements(0, 2)
     if style == "math":
         name = g.pick(main.operands(F32))
         main.put(f"return {name}")

@@ -13,6 +13,12 @@ from .kernels import Callee, Param
 from .statements import Statements
 
 AT = "pl.at(level=pl.Level.CORE_GROUP"
+INNER_LEVELS = {
+    "": ("CHIP", "HOST", "CHIP", "HOST", "CHIP_DIE"),
+    "HOST": ("CHIP", "CHIP", "CHIP_DIE"),
+    "CHIP": ("CHIP_DIE",),
+    "CHIP_DIE": (),
+}
 
 
 class Host(Statements):
@@ -25,6 +31,7 @@ class Host(Statements):
         self.auto_scope = auto_scope
         self.scopes = True  # kernel scopes may stand here
         self.levelled = False  # scopes of other levels too
+        self.level = ""  # the level of the innermost of them that is open
         self.manual = True  # manual scopes too: what is around them is known
         self.chain: str | None = None
         self.usable: Callable[[str], bool] = lambda _name: True
@@ -34,20 +41,21 @@ class Host(Statements):
         if self.role != HOST:
             return table
         deep = self.indent < 9 and self.budget.statements > 0
-        launches = any(not c.inline for c in self.callees)
+        kernels = self.may_launch()
+        launches = kernels and any(not c.inline for c in self.callees)
         table += [
             (14 if launches else 0, self.launch),
             (7 if launches else 0, self.submit),
-            (14 if self.scopes and deep else 0, self.kernel_scope),
-            (4 if self.scopes and deep else 0, self.spmd_scope),
-            (5 if any(c.blocks for c in self.callees) else 0, self.spmd_launch),
-            (5 if any(c.inline for c in self.callees) and self.chain is None else 0, self.helper_call),
+            (14 if self.scopes and kernels and deep else 0, self.kernel_scope),
+            (4 if self.scopes and kernels and deep else 0, self.spmd_scope),
+            (5 if launches and any(c.blocks for c in self.callees) else 0, self.spmd_launch),
+            (5 if any(map(self.may_call, self.callees)) and self.chain is None else 0, self.helper_call),
             (4, self.create),
             (2, self.view),
             (3 if self.manual and self.chain is None and deep else 0, self.manual_scope),
             (4 if self.chain is None and deep and not self.auto_scope else 0, self.runtime_scope),
-            (3, self.fan_out),
-            (2 if self.levelled and self.chain is None and deep else 0, self.hierarchy_scope),
+            (3 if launches else 0, self.fan_out),
+            (2 if self.may_nest() and deep else 0, self.hierarchy_scope),
             (2 if self.chain is None else 0, self.seed_task),
         ]
         return table
@@ -305,16 +313,23 @@ class Host(Statements):
         if task is not None:
             self.assign(task, Value(TASK))
         g.saw("kernel scope", *(["kernel scope in a loop"] if self.loops else []))
+        if self.level:
+            g.saw("kernel scope in a hierarchy scope")
         return True
 
     def can_store(self) -> bool:
         return any(self.usable(n) for n in self.targets())
 
+    def store_to(self, name: str, row: str, depth: int = 2) -> None:
+        super().store_to(name, row, depth)
+        if self.level:
+            self.g.saw("store in a hierarchy scope")
+
     def targets(self) -> list[str]:
         return [n for n in super().targets() if self.usable(n)]
 
-    def operands(self, kind: Ty) -> list[str]:
-        return [n for n in super().operands(kind) if self.usable(n)]
+    def readable(self, name: str) -> bool:
+        return super().readable(name) and self.usable(name)
 
     def finish_stores(self, least: bool) -> None:
         """What a scope writes at its end: something, or nothing where its values are used outside."""
@@ -445,15 +460,48 @@ class Host(Statements):
         self.g.saw("runtime scope AUTO")
         return True
 
+    def may_launch(self) -> bool:
+        """Whether kernels may be launched here: a kernel scope needs the CHIP level, or no level around it."""
+        return self.level in ("", "CHIP")
+
+    def may_call(self, callee: Callee) -> bool:
+        """Whether an inline method may be called here."""
+        return callee.inline and (callee.scalars > 0 or self.may_launch())
+
+    def may_nest(self) -> bool:
+        """Whether a hierarchy scope may stand here."""
+        return self.levelled and self.chain is None and bool(INNER_LEVELS[self.level])
+
     def hierarchy_scope(self) -> bool:
-        """Host code that becomes a function of another level."""
+        """Host code that becomes a function of another level; kernels are launched at the CHIP level alone, the others
+        compute with tensors."""
+        g = self.g
+        around, level = self.level, g.pick(INNER_LEVELS[self.level])
+        math, stores, manual = self.host_math, self.host_stores, self.manual
         base, self.scope_base = self.scope_base, len(self.loops)
-        levelled, manual, self.levelled, self.manual = self.levelled, self.manual, False, False
-        with self.block("with pl.at(level=pl.Level.CHIP):"):
+        self.level, self.manual = level, False
+        self.host_math = self.host_stores = not self.may_launch() or math
+        role = ", role=pl.Role.Orchestrator" if level != "CHIP_DIE" and g.chance(30) else ""
+        hint = f', name_hint="{g.pick(("stage", "step"))}"' if g.chance(20) else ""
+        before = dict(self.env.live)
+        with self.block(f"with pl.at(level=pl.Level.{level}{role}{hint}):"):
             self.statements(1, 3)
-        self.levelled, self.manual = levelled, manual
+            if self.may_nest() and g.chance(50):
+                self.hierarchy_scope()
+            if self.host_stores:
+                self.finish_stores(False)
+            elif self.scopes and g.chance(50):
+                self.kernel_scope()
+        for name, value in self.env.live.items():
+            if before.get(name) is not value:  # a launch may compute it
+                for root in value.roots:
+                    root.touched = True
+        self.level, self.manual = around, manual
+        self.host_math, self.host_stores = math, stores
         self.scope_base = base
-        self.g.saw("hierarchy scope")
+        g.saw("hierarchy scope", f"hierarchy scope {level}", *(["hierarchy scopes nested"] if around else []))
+        if self.loops:
+            g.saw("hierarchy scope in a loop")
         return True
 
     def manual_scope(self) -> bool:
@@ -464,10 +512,11 @@ class Host(Statements):
             return False
         level = len(self.loops)
 
-        foreign = {r for v in env.live.values() for r in v.roots if r.touched or r.read or r.level < level}
+        roots = {r for v in env.live.values() for r in v.roots}
+        foreign = {r for r in roots if r.touched or not r.fixed and (r.read or r.level < level)}
 
         def usable(name: str) -> bool:
-            return all(root.fixed or root not in foreign for root in env.live[name].roots)
+            return foreign.isdisjoint(env.live[name].roots)
 
         if not any(self.can_write(n) and usable(n) for n in env.of(F32, full=False) + env.of(TALL, full=False)):
             name = self.fresh("t")
@@ -492,7 +541,7 @@ class Host(Statements):
 
     def helper_call(self) -> bool:
         """A call of an inline method: an assignment, with one result or several."""
-        callee = self.g.pick([c for c in self.callees if c.inline])
+        callee = self.g.pick([c for c in self.callees if self.may_call(c)])
         outputs = self.outputs(callee)
         if outputs is None:
             return False

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from .body import HOST, Body, Loop
-from .env import BOOL, F32, FLOAT, INDEX, INT32, ROWS, TALL, Live, Ty, Value, merge
+from .env import BOOL, F32, FLOAT, INDEX, INT32, ROWS, TALL, Live, Root, Ty, Value, merge
 
 MOST_RUNS = 40  # how often an innermost statement may run
 DEEPEST = 4
@@ -66,7 +66,7 @@ class Statements(Body):
             (4 if deep else 0, self.carried_loop),
             (2 if deep else 0, self.carried_while),
             (5 if self.can_escape() else 0, self.escape),
-            (6 if self.stores and self.role != HOST else 0, self.store),
+            (6 if self.stores and (self.role != HOST or self.host_stores) else 0, self.store),
         ]
 
     def statements(self, least: int = 1, most: int = 4) -> None:
@@ -266,8 +266,8 @@ class Statements(Body):
             paths.append(env.live)
             merged.append(values)
         env.bound = bound
-        # Only names that the parser knew before the branches leave them.
-        env.live = {n: v for n, v in merge(paths).items() if n in bound}
+        # Only names from before the branches leave them. (``bound`` also has those of branches that are over.)
+        env.live = {n: v for n, v in merge(paths).items() if n in before}
         for name, *values in zip(names, *merged, strict=True):
             one, two = values
             env.bind(name, Value(one.type, one.roots | two.roots, False))
@@ -345,7 +345,8 @@ class Statements(Body):
             if value.type.shaped:
                 if value.full and (not value.writable or self.g.chance(40)):
                     rebindable.add(name)
-                    env.live[name] = replace(value, writable=False)
+                    roots = value.roots | {Root.earlier(len(self.loops))}
+                    env.live[name] = replace(value, roots=roots, writable=False)
             elif value.limit is None or self.g.chance(30):
                 rebindable.add(name)
                 env.live[name] = replace(value, limit=None)
@@ -488,7 +489,7 @@ class Statements(Body):
 
     def enter(self, names: list[str], values: list[Value]) -> None:
         """Carried names: what they stand for in a later iteration is one of the initial values or a new one."""
-        shared = frozenset().union(*(v.roots for v in values))
+        shared = frozenset((Root.earlier(len(self.loops) - 1),)).union(*(v.roots for v in values))
         for name, value in zip(names, values, strict=True):
             roots = shared if value.type.shaped else frozenset()
             self.assign(name, Value(value.type, roots))
@@ -497,9 +498,10 @@ class Statements(Body):
         self, bound: dict[str, Ty], least: int, results: list[str], values: list[Value], ends: list[Value]
     ) -> None:
         """Behind a carried loop only its results and the names from before it are known."""
+        outer = self.loops[-1].outer
         live = self.close_loop(least)
         self.env.bound = bound
-        self.env.live = {n: v for n, v in live.items() if n in bound}
+        self.env.live = {n: v for n, v in live.items() if n in outer}
         for name, init, end in zip(results, values, ends, strict=True):
             self.env.bind(name, Value(init.type, init.roots | end.roots))
 

@@ -13,7 +13,7 @@ function times its nesting depth, at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from typing import Any
 
 from ..ir.expr import Call, ConstInt, Expr, IterArg, Var
@@ -139,7 +139,8 @@ class Liveness:
     questions about it are then answered for one of them.
     """
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, shared_names: Collection[Var] = ()) -> None:
+        self._shared_names = shared_names
         self.definitions: dict[Var, int] = {}
         self.exposed: dict[Var, None] = {}
         self.retyped: set[Var] = set()
@@ -415,7 +416,7 @@ class Liveness:
             record.assigned.setdefault(task_id)
         if type(stmt) in OUTLINE_BOUNDARIES:
             for var in part.reads:
-                part.reads[var] = var not in part.assigned
+                part.reads[var] = var not in part.assigned or var in self._shared_names
         flow.put_before(part)
         own = [e for e in attrs_expressions(stmt.attrs) if e is not task_id]
         if type(stmt) is SpmdScopeStmt:
@@ -450,9 +451,10 @@ _METHODS: dict[type, Callable[[Liveness, Any, _Flow], None]] = {
 }
 
 
-def liveness(function: Function) -> Liveness:
-    """Look at a function once."""
-    return Liveness(function)
+def liveness(function: Function, shared_names: Collection[Var] = ()) -> Liveness:
+    """Look at a function once. ``shared_names``: variables that are one in all scopes that become functions, also where
+    such a scope assigns them itself."""
+    return Liveness(function, shared_names)
 
 
 __all__ = ["OUTLINE_BOUNDARIES", "Liveness", "liveness", "runs_at_least_once"]

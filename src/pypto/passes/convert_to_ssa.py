@@ -31,14 +31,15 @@ assignments.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import is_
 from typing import Any
 
 from ..analysis.liveness import OUTLINE_BOUNDARIES, Liveness, liveness
 from ..analysis.task_ids import is_placeholder
+from ..analysis.undefined_reads import undefined_reads
 from ..diag.errors import InternalError
 from ..ir import stmt as st
-from ..ir.dtype import DataType
 from ..ir.enums import Role, level_to_linqu_level
 from ..ir.expr import Var
 from ..ir.mutator import IRMutator
@@ -51,7 +52,7 @@ from ..ir.type_fields import is_closed, rebuild_type
 from ..verify.properties import IRProperty
 from .base import FunctionPass, Pass
 from .ssa.bodies import same
-from .ssa.definedness import MayBeUndefined, Undefined
+from .ssa.definedness import Undefined
 from .ssa.initial_values import null_task_id
 from .ssa.loops import Loops
 from .ssa.versions import has_ssa_name
@@ -75,10 +76,9 @@ class ConvertToSSA(FunctionPass):
         if live.shared:
             function = _Unshare().visit_function(function)
             live = liveness(function)
-        try:
-            return _Renamer(live, program, False).convert(function)
-        except MayBeUndefined:
-            return _Renamer(live, program, True).convert(function)
+        renamer = _Renamer(live, program, ())
+        done = renamer.convert(function)
+        return _with_stand_ins(function, program, renamer.failed) if renamer.failed else done
 
 
 def convert_to_ssa() -> Pass:
@@ -96,6 +96,20 @@ def _is_done(live: Liveness) -> bool:
     if live.exposed:
         return False
     return all(count == 1 and has_ssa_name(var) for var, count in live.definitions.items())
+
+
+def _with_stand_ins(function: Function, program: Program, failed: Mapping[Var, Any]) -> Function:
+    """Convert a function again, with some value for variables that have none on paths that no read sees.
+
+    Few functions need that, and where it is not needed such values would only be in the way.
+    """
+    renamer = _Renamer(liveness(function, failed), program, failed)
+    done = renamer.convert(function)
+    undefined = undefined_reads(function, failed, renamer.entered)
+    for var, (reason, span) in failed.items():
+        if var in undefined or var in renamer.failed:
+            raise reason.error(var, span)
+    return done
 
 
 class _Unshare(IRMutator):
@@ -159,8 +173,6 @@ class _Renamer(Loops):
         new = self._define(var, kind, op.span)
         if type(kind) is ScalarType:
             self._facts.note_value(new, value)
-            if kind.dtype is DataType.BOOL and self._facts.flag(new) is not None:
-                self._flags[var] = None
         if new is var and value is old:
             return op  # type: ignore[no-any-return]
         return op.replace(var=new, value=value)  # type: ignore[no-any-return]
@@ -199,7 +211,7 @@ class _Renamer(Loops):
             if not slot.certain:
                 slot.escape = op
             state = self._remap.get(slot.var)
-            value = state.stand_in if type(state) is Undefined else state
+            value: Any = state.stand_in if type(state) is Undefined else state
             if value is not None and value is not slot.iter_arg and needed(loop, slot.var):
                 raise InternalError(
                     f"the value of '{slot.var.name_hint}' is lost where the loop is left at {op.span}: "

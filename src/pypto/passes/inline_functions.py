@@ -24,9 +24,9 @@ After::
 
 A call is expanded where it is the value of an assignment, a statement, the only value of a ``return``, or an argument
 of another such call; anywhere else it stays, and the verifier reports it. Parameters stand for the argument
-expressions (:mod:`pypto.passes.inlining.summary` says what becomes of those that the body assigns); an argument that contains a call
-is evaluated once, into a local. Locals are made anew in each expansion and numbered through the program, in the order
-of the text. A launch that the function returns stays a statement where nobody takes the result.
+expressions (:mod:`pypto.passes.inlining.summary` says what becomes of those that the body assigns); an argument that
+contains a call is evaluated once, into a local. Locals are made anew in each expansion and numbered through the
+program, in the order of the text. A launch that the function returns stays a statement where nobody takes the result.
 
 The pass works before SSA form, needs nothing and gives InlineFunctionsEliminated. Expansion goes from the callers
 down, so each statement of the result is made once: the cost is linear in the output.

@@ -23,13 +23,12 @@ from .versions import State, Versions, closed_types_first
 class _Side:
     """One branch of an ``if``, visited."""
 
-    __slots__ = ("claims", "ends", "states", "stmts")
+    __slots__ = ("ends", "states", "stmts")
 
     def __init__(self, stmts: list[Stmt], ends: bool) -> None:
         self.stmts = stmts
         self.ends = ends  # the end of the branch is reached
         self.states: dict[Var, State] = {}
-        self.claims: dict[Var, dict[Var, bool]] = {}
 
 
 class Branches(Versions):
@@ -111,11 +110,7 @@ class Branches(Versions):
         side = _Side([] if body is None else self._list(body), not self._dead or before)
         states, remap = side.states, self._remap
         for var in assigned:
-            state = states[var] = remap.get(var)
-            if type(state) in NO_VALUE:
-                state = states[var] = self._state(var)
-                if type(state) in NO_VALUE and side.ends and self._live.needed_after(op, var):
-                    side.claims[var] = self._claims(state)
+            states[var] = remap.get(var)
         self._facts.leave(known)
         self._undo(mark)
         self._dead = before
@@ -124,7 +119,7 @@ class Branches(Versions):
     def _is_merged(self, op: Any, var: Var, then: _Side, other: _Side) -> bool:
         """Whether the branch has a result for a variable. If not, its state behind the branch is set here."""
         a, b = then.states[var], other.states[var]
-        if a is b and a is self._state(var):
+        if a is b and a is self._remap.get(var):
             return False
         both = type(a) not in NO_VALUE and type(b) not in NO_VALUE
         if both and not (self._careful(var) or self._is_foreign(a) or self._is_foreign(b)):
@@ -139,7 +134,7 @@ class Branches(Versions):
             return self._can_stand_in(op, var)
         if var.type == TASK_ID_TYPE:
             return True
-        if _common(then.claims.get(var), other.claims.get(var)) and self._can_stand_in(op, var):
+        if var in self._trusted and self._can_stand_in(op, var):
             return True
         self._set(var, Undefined(self._branch_reason(op, a, b)))
         return False
@@ -158,18 +153,9 @@ class Branches(Versions):
     def _merge(self, op: Any, merges: list[Var], then: _Side, other: _Side, since: int) -> list[Var]:
         """The results for these variables, and the states of the variables behind the branch."""
         phis: dict[Var, Var] = {}
-        partial = []
         for var in closed_types_first(merges, attrgetter("type")):
             a, b = then.states[var], other.states[var]
             phis[var] = self._phi(op, var, a, b, since)
-            if (type(a) in NO_VALUE and then.ends) or (type(b) in NO_VALUE and other.ends):
-                partial.append(var)
-        for var in partial:
-            if var.type == TASK_ID_TYPE:
-                continue
-            claims = _common(then.claims.get(var), other.claims.get(var))
-            reason = self._branch_reason(op, then.states[var], other.states[var])
-            self._set(var, Undefined(reason, phis[var], self._excuses(claims)))
         return [phis[var] for var in merges]
 
     def _phi(self, op: Any, var: Var, a: State, b: State, since: int) -> Var:
@@ -206,15 +192,6 @@ class Branches(Versions):
             kind = self._rewrite_type(var.type)
             made.append(self._define(var, kind, var.span, "rv"))
         return op.return_vars if all(map(is_, made, op.return_vars)) else FrozenList(made)
-
-
-def _common(a: dict[Var, bool] | None, b: dict[Var, bool] | None) -> dict[Var, bool]:
-    """What two sides claim alike; a side that has a value (None) has nothing to claim."""
-    if a is None:
-        return b or {}
-    if b is None:
-        return a
-    return {flag: value for flag, value in a.items() if b.get(flag) is value}
 
 
 def by_name(var: Var) -> str:

@@ -1,21 +1,8 @@
 """Variables without a value on some path, while a function is converted to SSA form.
 
 A name that is assigned in one branch only, or in a loop that may run zero times, has no value on the other path. To
-read it is an error of the user, unless a flag says that this path was not taken: a lowered ``break`` or ``continue``
-leaves code such as ::
-
-    if a > 0:
-        if b > 0:
-            break__tmp_v0 = True      # nothing is assigned to `t`
-        else:
-            t = a
-    else:
-        t = b
-    if not break__tmp_v0:
-        use(t)                        # has a value
-
-An :class:`Undefined` therefore remembers *excuses*: wherever the variable has no value, the flag has this value. Where
-the flag is known to have the other one, the variable has a value, that of its *stand-in*.
+read it is an error of the user, unless a flag says that this path was not taken, as behind a lowered ``break`` or
+``continue`` (:mod:`pypto.analysis.undefined_reads`). Such a variable gets some value of its type on the other path.
 """
 
 from __future__ import annotations
@@ -31,9 +18,6 @@ from ...ir.span import Span
 from ...ir.substitution import substitute_expr
 from ...ir.traversal import CONSTANTS, NODE_CLASSES, walk
 from ..errors import PassError
-
-# Flag (a variable of the source), the version of it that this is about, and its value.
-Excuse = tuple[Var, Expr, bool]
 
 
 class MayBeUndefined(PassError):
@@ -106,31 +90,14 @@ NEVER_ASSIGNED = Reason("it is read before anything is assigned to it")
 NOT_KEPT = Reason("its value is not kept behind the branch or loop that assigns it")
 
 
-class Assumption:
-    """That a loop keeps the excuses of a variable: known once its body was visited. ``used`` says where it mattered."""
-
-    __slots__ = ("used",)
-
-    def __init__(self) -> None:
-        self.used: dict[tuple[Var, bool], Span] = {}
-
-
 class Undefined:
     """The state of a variable that may have no value here."""
 
-    __slots__ = ("assumption", "excuses", "reason", "stand_in")
+    __slots__ = ("reason", "stand_in")
 
-    def __init__(
-        self,
-        reason: Reason,
-        stand_in: Expr | None = None,
-        excuses: tuple[Excuse, ...] = (),
-        assumption: Assumption | None = None,
-    ) -> None:
+    def __init__(self, reason: Reason, stand_in: Expr | None = None) -> None:
         self.reason = reason
-        self.stand_in = stand_in
-        self.excuses = excuses
-        self.assumption = assumption
+        self.stand_in = stand_in  # for places that no read sees
 
 
 # The classes of states that are no value: a state may be None where nothing was assigned yet. Asked for each variable
@@ -245,8 +212,6 @@ __all__ = [
     "NOT_KEPT",
     "NO_VALUE",
     "VARIABLES",
-    "Assumption",
-    "Excuse",
     "Facts",
     "MayBeUndefined",
     "Reason",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from operator import attrgetter
 from typing import Any
 
@@ -21,7 +21,6 @@ from .definedness import (
     NO_VALUE,
     NOT_KEPT,
     VARIABLES,
-    Assumption,
     Reason,
     Undefined,
     first_read,
@@ -35,14 +34,12 @@ from .versions import State, agree, closed_types_first
 class _Slot:
     """A variable that a loop carries, besides the carries that the source states."""
 
-    __slots__ = ("assumption", "certain", "claims", "escape", "init", "iter_arg", "names", "reason", "result", "var")
+    __slots__ = ("certain", "escape", "init", "iter_arg", "names", "reason", "result", "var")
 
-    def __init__(self, var: Var, init: Expr, certain: bool, claims: dict[Var, bool] | None = None) -> None:
+    def __init__(self, var: Var, init: Expr, certain: bool) -> None:
         self.var = var
         self.init = init
         self.certain = certain  # the initial value is a value of the variable
-        self.claims = claims or {}  # flag -> its value wherever the variable has none
-        self.assumption = Assumption()
         self.escape: Stmt | None = None  # a break or continue that stays, if the initial value is none
         self.reason: Reason | None = None
         self.names = ("", "")
@@ -69,8 +66,8 @@ class _Plan:
 class Loops(Branches):
     """Renames loops."""
 
-    def __init__(self, live: Liveness, program: Program, excuse_loops: bool) -> None:
-        super().__init__(live, program, excuse_loops)
+    def __init__(self, live: Liveness, program: Program, trusted: Collection[Var]) -> None:
+        super().__init__(live, program, trusted)
         self._loops: list[tuple[Stmt, list[_Slot]]] = []  # the open ones
         self._buffers: WrittenBuffers | None = None
 
@@ -150,7 +147,7 @@ class Loops(Branches):
         if plan.slots:
             add_yields(stmts, self._close_slots(op, plan), op.span, first=False)
         uncertain = [slot.var for slot in plan.slots if not slot.certain]
-        plan.finals = {var: self._state(var) for var in (*plan.dropped, *uncertain)}
+        plan.finals = {var: self._remap.get(var) for var in (*plan.dropped, *uncertain)}
         self._facts.leave(known)
         self._dead = before
         return stmts
@@ -173,8 +170,6 @@ class Loops(Branches):
             state: State = remap.get(var)
             if state is None and var not in needed_somewhere:
                 continue  # most of the loop variables and locals of inner loops
-            if type(state) is Undefined:
-                state = self._state(var)
             if type(state) not in NO_VALUE:
                 if var in results:
                     keep = live.read_at_head(op, var)
@@ -189,8 +184,10 @@ class Loops(Branches):
             elif var not in results and live.needed_next(op, var):
                 wanted.append((var, state))
         if type(op) is st.ForStmt and op.loop_var not in results and live.needed_after(op, op.loop_var):
-            wanted.append((op.loop_var, self._state(op.loop_var)))
+            wanted.append((op.loop_var, remap.get(op.loop_var)))
         once = bool(wanted) and enters()
+        if once:
+            self.entered.append(op)
         escaping = []
         for var, state in wanted:
             slot = self._escaping(op, var, state, once)
@@ -212,8 +209,8 @@ class Loops(Branches):
         root = self._written_buffer(var)
         if root is not None:
             return _Slot(var, root, True)
-        claims = self._claims(state) if self._excuse_loops else {}
-        if not once and not claims:
+        trusted = var in self._trusted
+        if not once and not trusted:
             return None
         if type(state) is Undefined and state.stand_in is not None:
             init: Expr | None = state.stand_in
@@ -222,7 +219,7 @@ class Loops(Branches):
             init = None if init is None else self._bind(var, init, op.span)
         if init is None:
             return None
-        slot = _Slot(var, init, False, claims)
+        slot = _Slot(var, init, trusted)
         slot.reason = state.reason if type(state) is Undefined else None
         return slot
 
@@ -235,7 +232,7 @@ class Loops(Branches):
         root = self._buffers.root(var)
         if root is None:
             return None
-        value = self._state(root)
+        value: State = self._remap.get(root)
         return value if type(value) not in NO_VALUE and agree(value.type, self._rewrite_type(var.type)) else None
 
     def _own_carry(self, arg: IterArg, init: Expr, kind: Type) -> IterArg:
@@ -264,15 +261,13 @@ class Loops(Branches):
                 self._set(var, slot.iter_arg)
         for slot in slots:
             if not slot.certain and slot.var is not loop_var:
-                reason = slot.reason or first_read(op)
-                excuses = self._excuses(slot.claims)
-                self._set(slot.var, Undefined(reason, slot.iter_arg, excuses, slot.assumption))
+                self._set(slot.var, Undefined(slot.reason or first_read(op), slot.iter_arg))
 
     def _close_slots(self, op: Any, plan: _Plan) -> list[Expr]:
-        """What an iteration passes on; also checks that the types agree and that excuses are kept."""
+        """What an iteration passes on; also checks that the types agree."""
         operands: list[Expr] = []
         for slot in plan.slots:
-            state = self._state(slot.var)
+            state = self._remap.get(slot.var)
             if type(state) not in NO_VALUE:
                 if slot.iter_arg.type is not state.type and self._live.needed_next(op, slot.var):
                     self._check_agreement(slot.var, slot.iter_arg, state, op, "the loop carries it as")
@@ -280,13 +275,6 @@ class Loops(Branches):
                 continue
             stand_in = state.stand_in if type(state) is Undefined else None
             operands.append(stand_in if stand_in is not None else slot.iter_arg)
-            if plan.ends and slot.claims:
-                claims = self._claims(state)
-                for (flag, value), where in slot.assumption.used.items():
-                    if claims.get(flag) is not value:
-                        reason = state.reason if type(state) is Undefined else NEVER_ASSIGNED
-                        raise reason.error(slot.var, where)
-                slot.claims = {flag: value for flag, value in slot.claims.items() if claims.get(flag) is value}
         return operands
 
     def _after_loop(self, op: Any, plan: _Plan) -> None:
@@ -311,7 +299,7 @@ class Loops(Branches):
                 reason = slot.reason or in_loop(op, final.span)
             else:
                 reason = final.reason if type(final) is Undefined else NEVER_ASSIGNED
-            self._set(slot.var, Undefined(reason, slot.result, self._excuses(slot.claims)))
+            self._set(slot.var, Undefined(reason, slot.result))
         for var in plan.dropped:
             state = plan.finals[var]
             if self._is_value(var):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from ...analysis.liveness import Liveness
 from ...arith.prove import provably_equal
-from ...diag.errors import InternalError
 from ...ir import stmt as st
 from ...ir.call_types import deduce_call_return_type
 from ...ir.expr import Call, Expr, GlobalVar, IterArg, Submit, Var
@@ -24,9 +23,9 @@ from ...ir.type import TASK_ID_TYPE, ScalarType, ShapedType, TupleType, Type, Un
 from ...ir.type_fields import PLAIN_TYPES, is_closed, map_type, type_expressions
 from ...ops.registry import REGISTRY, build
 from ..errors import PassTypeError
-from .definedness import NEVER_ASSIGNED, NO_VALUE, NOT_KEPT, VARIABLES, Facts, Reason, Undefined
+from .definedness import NEVER_ASSIGNED, NO_VALUE, VARIABLES, Facts, Reason, Undefined
+from .initial_values import any_value
 
-_MAX_FLAGS = 16  # flags that are looked at to excuse a variable without a value
 _SSA_NAME = re.compile(rf".+?__(?:.*_)?(?:{'|'.join(sorted(ROLES))})_v([0-9]+)\Z")
 
 T = TypeVar("T")
@@ -42,15 +41,15 @@ def has_ssa_name(var: Var) -> bool:
 class Versions(IRMutator):
     """State of the renaming of one function. ``_remap`` maps a variable of the source to its state at this place."""
 
-    def __init__(self, live: Liveness, program: Program, excuse_loops: bool) -> None:
+    def __init__(self, live: Liveness, program: Program, trusted: Collection[Var]) -> None:
         self._live = live
-        # Whether loops carry variables that have a value where a flag is set. Few functions need that, and where it is
-        # not needed such carries would only be in the way, so it is tried when there is an error without.
-        self._excuse_loops = excuse_loops
+        # Variables that have a value wherever they are read, though not on every path that leads there.
+        self._trusted = trusted
+        self.failed: dict[Var, tuple[Reason, Span]] = {}  # variables that may have no value where they are read first
+        self.entered: list[Stmt] = []  # loops that are proved to have an iteration, where that mattered
         self._program = program
         self._function: Any = None
         self._facts = Facts()
-        self._flags: dict[Var, None] = {}  # variables of the source that were assigned True or False
         self._trail: list[tuple[Any, State]] = []  # what was in _remap before, so that a region can take it back
         self._names: dict[Var, list[Any]] = {}  # what the names of versions begin with, and the number of the next one
         self._kept: dict[Var, bool] = {}
@@ -91,39 +90,6 @@ class Versions(IRMutator):
                 del remap[var]
             else:
                 remap[var] = state
-
-    def _state(self, var: Var) -> State:
-        """The value of a variable here, if it has one."""
-        state = self._remap.get(var)
-        if type(state) is Undefined:
-            return self._excused(state) or state
-        return state
-
-    def _excused(self, state: Undefined) -> Expr | None:
-        """The stand-in where a flag says that the variable does have a value."""
-        for flag, version, value in state.excuses:
-            if self._remap.get(flag) is version:
-                known = self._facts.flag(version)
-                if known is not None and known is not value:
-                    if state.assumption is not None:
-                        state.assumption.used.setdefault((flag, value), self._at.span)
-                    return state.stand_in
-        return None
-
-    def _claims(self, state: State) -> dict[Var, bool]:
-        """Values that flags have here wherever a variable of this state has none."""
-        found = {}
-        for flag in list(self._flags)[-_MAX_FLAGS:]:
-            known = self._facts.flag(self._remap.get(flag))
-            if known is not None:
-                found[flag] = known
-        if type(state) is Undefined:
-            found.update((flag, value) for flag, version, value in state.excuses if self._remap.get(flag) is version)
-        return found
-
-    def _excuses(self, claims: dict[Var, bool]) -> tuple[tuple[Var, Expr, bool], ...]:
-        """Claims about the versions that the flags have here."""
-        return tuple((flag, self._remap[flag], value) for flag, value in claims.items() if self._is_value(flag))
 
     def _is_value(self, var: Var) -> bool:
         return type(self._remap.get(var)) not in NO_VALUE
@@ -223,20 +189,21 @@ class Versions(IRMutator):
         """A read of a variable that nothing was assigned to: a symbol, or an error."""
         if var not in self._live.definitions or self._in_type or self._dead:
             return var
-        self._fail(var, NEVER_ASSIGNED)
+        return self._fail(var, NEVER_ASSIGNED)
 
     def _read_undefined(self, var: Var, state: Undefined) -> Expr:
-        value = self._excused(state)
-        if value is not None:
-            return value
         if self._in_type or self._dead:
             return state.stand_in or var
-        if state.reason is NOT_KEPT:
-            raise InternalError(f"'{var.name_hint}' is read behind its life, at {self._at.span}")
-        self._fail(var, state.reason)
+        return self._fail(var, state.reason)
 
-    def _fail(self, var: Var, reason: Reason) -> NoReturn:
-        raise reason.error(var, self._at.span)
+    def _fail(self, var: Var, reason: Reason) -> Expr:
+        """A read of a variable that has no value: an error, unless no path leads here."""
+        if var in self._trusted:
+            value = any_value(self._rewrite_type(var.type), self._at.span)
+            if value is not None:
+                return self._bind(var, value, self._at.span)
+        self.failed.setdefault(var, (reason, self._at.span))
+        return var
 
     def _rewrite_type(self, kind: Any) -> Any:
         if type(kind) in PLAIN_TYPES or is_closed(kind):
