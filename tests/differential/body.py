@@ -30,13 +30,15 @@ def ways(kind: Ty) -> tuple[tuple[Entry, ...], ...]:
 @dataclass
 class Loop:
     """A loop that is open. ``outer``: what was live before it, and ``entry`` as the body sees it; ``rebindable``: those
-    that the body may give another value. ``exits`` and ``nexts``: what is live where a break or a continue leaves."""
+    that the body may give another value. ``carries``: names of its ``init_values``. ``exits`` and ``nexts``: what is
+    live where a break or a continue leaves."""
 
     outer: Live
     entry: Live
     rebindable: set[str]
     escapes: bool  # may be left by break and continue
     breaks: bool = True  # by break too
+    carries: tuple[str, ...] = ()
     exits: list[Live] = field(default_factory=list)
     nexts: list[Live] = field(default_factory=list)
     reads: set[Root] = field(default_factory=set)

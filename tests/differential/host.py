@@ -65,7 +65,7 @@ class Host(Statements):
     def create(self) -> bool:
         kind = self.g.weighted(((4, F32), (1, TALL), (1, I32)))
         name = self.target(kind)
-        if any(name in loop.outer for loop in self.loops):  # the next iteration may read it
+        if any(name in loop.outer or name in loop.carries for loop in self.loops):  # the next iteration may read it
             name = self.fresh("t")
         self.put(f"{name} = pl.create_tensor({list(kind.shape)}, dtype=pl.{kind.dtype})")
         self.assign(name, self.made_here(kind, full=False))
@@ -351,10 +351,17 @@ class Host(Statements):
                     self.g.saw("scalar computed by a scope")
             elif value.type.kind == "tensor" and (name not in before or before[name].roots != value.roots):
                 self.g.saw("tensor computed by a scope")
-                for root in value.roots:
-                    root.touched = True
+                self.note_launched(name)
                 if not known.isdisjoint(value.roots):  # may be an outer tensor, or a part of one
-                    env.live[name] = replace(value, writable=False)
+                    env.live[name] = replace(env.live[name], writable=False)
+
+    def note_launched(self, name: str) -> None:
+        """A launch may compute what this name stands for."""
+        value = self.env.live[name]
+        for root in value.roots:
+            root.touched = root.touched or not root.fixed
+        if any(root.fixed for root in value.roots):  # a part of an In parameter, or a copy of it
+            self.env.live[name] = replace(value, roots=value.roots | {Root.earlier(len(self.loops))}, writable=False)
 
     def note_scope_reads(self, before: dict[str, Value], lines: list[str]) -> None:
         """The outer tensors that a scope reads: those that it mentions otherwise than as what it writes."""
@@ -492,10 +499,9 @@ class Host(Statements):
                 self.finish_stores(False)
             elif self.scopes and g.chance(50):
                 self.kernel_scope()
-        for name, value in self.env.live.items():
-            if before.get(name) is not value:  # a launch may compute it
-                for root in value.roots:
-                    root.touched = True
+        for name, value in list(self.env.live.items()):
+            if value.type.shaped and before.get(name) is not value:
+                self.note_launched(name)
         self.level, self.manual = around, manual
         self.host_math, self.host_stores = math, stores
         self.scope_base = base

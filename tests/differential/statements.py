@@ -440,6 +440,7 @@ class Statements(Body):
         results = self.result_names(kinds) if yields else [f"{n}_out" for n in names]
         loop = self.open_loop(header.kind in ("range", "pipeline") and g.chance(60), header.kind == "parallel")
         loop.breaks = header.kind == "range"
+        loop.carries = tuple(names)
         head = (
             f"for {index}, ({', '.join(names)},) in pl.{header.kind}({header.text}, init_values=({', '.join(inits)},)):"
         )

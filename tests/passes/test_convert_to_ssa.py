@@ -591,6 +591,97 @@ FLAGS = {
                 r = r + t
             return r
         """,
+    "a break and a continue": """
+        @InCore
+        def run(self, n: idx, k: idx) -> idx:
+            r = 0
+            for i in pl.range(n):
+                if i > 5:
+                    break
+                else:
+                    if i > 2:
+                        if i == k:
+                            continue
+                        t = i * 10
+                    else:
+                        t = i
+                r = r + t
+            return r
+        """,
+    "each branch may escape": """
+        @InCore
+        def run(self, n: idx, k: idx) -> idx:
+            r = 0
+            for i in pl.range(n):
+                if i < 5:
+                    if i + 1 != k:
+                        t = i * 3
+                    else:
+                        for j in pl.range(i):
+                            r = r + j
+                        continue
+                    r = r + 1
+                else:
+                    break
+                r = r + t
+            return r
+        """,
+    "loops inside each other": """
+        @InCore
+        def run(self, n: idx, k: idx) -> idx:
+            r = 0
+            for i in pl.range(n):
+                for j in pl.range(4):
+                    if j > 1:
+                        if i + j == k:
+                            break
+                        if i > 6:
+                            continue
+                        t = i * j
+                    else:
+                        t = j
+                    r = r + t
+                if i > 2:
+                    if r > 50:
+                        continue
+                    u = r
+                else:
+                    u = i
+                r = r + u
+            return r
+        """,
+    "a value of the iteration before": """
+        @Opaque
+        def run(self, n: idx, k: idx) -> idx:
+            r = 0
+            found = False
+            if n > 8:
+                t = n
+            for i in pl.range(n):
+                if found:
+                    r = r * 2 + t
+                if i < k:
+                    t = i + 5
+                    found = True
+            return r
+        """,
+    "one of two flags": """
+        @Opaque
+        def run(self, n: idx, k: idx) -> idx:
+            small = False
+            big = False
+            if n > 6:
+                t = n
+                big = True
+            else:
+                if k > 4:
+                    t = k * 3
+                    small = True
+            r = 0
+            if small or big:
+                r = t
+            return r
+        """,
 }
 
 
@@ -617,6 +708,63 @@ def test_a_flag_that_says_nothing() -> None:
     refused(source.replace("if found:", "if not found:"), "'at' may be undefined", "r = at")
     refused(source.replace("if i * i", "found = n > 2\n                if i * i"), "'at' may be undefined", "r = at")
     refused(source.replace("r = 0 - 1", "r = 0 - 1\n            found = n > 2"), "'at' may be undefined", "r = at")
+
+
+TWO_FLAGS = FLAGS["a break and a continue"]
+
+
+def test_the_other_path_is_no_escape() -> None:
+    def lowered(source: str) -> ir.Program:
+        return ctrl_flow_transform()(parse(textwrap.dedent(source)))
+
+    for old, new in (("continue", "r = r + 2"), ("break", "r = r + 3")):
+        source = TWO_FLAGS.replace(old, new)
+        with pytest.raises(PassError, match="'t' may be undefined"):
+            # Where `r` is raised instead, `t` has no value then: in the first iteration nothing assigned it before.
+            ssa(lowered(source.replace("t = i * 10", "r = r * 2").replace("i > 2", "i >= 0")))
+    source = FLAGS["each branch may escape"].replace("continue", "r = r + 1")
+    with pytest.raises(PassError, match="'t' may be undefined"):
+        ssa(lowered(source))
+
+
+def test_flags_that_do_not_tell_refuse() -> None:
+    source = FLAGS["a value of the iteration before"]
+    refused(source.replace("found = False", "found = True"), "'t' may be undefined", "r = r * 2 + t")
+    refused(
+        source.replace("t = i + 5", "if k > 3:\n                        t = i + 5"), "'t' may be undefined", "* 2 + t"
+    )
+    source = FLAGS["one of two flags"]
+    refused(source.replace("t = k * 3", "r = k"), "'t' may be undefined", "r = t")
+    refused(source.replace("small or big", "not small"), "'t' may be undefined", "r = t")
+
+
+KERNELS = """
+    @Opaque
+    def run(self, n: idx, x: f32[8, 16], y: f32[8, 16], out: pl.InOut[f32[8, 16]]) -> f32[8, 16]:
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for i in pl.range(3):
+                h = x
+        with pl.at(level=pl.Level.CORE_GROUP):
+            a = pl.add(h, y)
+            for j in pl.range(n):
+                a = pl.add(a, h)
+                h = y
+            out = pl.assemble(out, a, [0, 0])
+        return out
+    """
+
+
+def test_a_kernel_reads_what_an_earlier_one_made_and_assigns_it_then() -> None:
+    before = parse(textwrap.dedent(KERNELS))
+    x, y = ramp(8, 16), ramp(8, 16) * 3 + 1
+    for n in (0, 1, 3):
+        expected = x + y
+        for j in range(n):
+            expected = expected + (y if j else x)
+        for program in (before, ssa(before)):
+            out = zeros(8, 16)
+            np.testing.assert_array_equal(run(program, n, x, y, out)[0], expected)
+    refused(KERNELS.replace("pl.range(3)", "pl.range(n)"), "'h' may be undefined", "a = pl.add(h, y)")
 
 
 # --- types and attributes ---------------------------------------------------------------------------------------------

@@ -95,6 +95,29 @@ def flags(n: int) -> str:
     return "".join(loop.format(p=PAD, i=i) for i in range(n))
 
 
+def lowered_escapes(n: int) -> str:
+    """Loops side by side whose ``break`` became a flag: names that have a value where it is not set."""
+    return "".join(lowered_loop(i, PAD) for i in range(n))
+
+
+def lowered_loop(i: int, pad: str) -> str:
+    """A loop up to the guard behind a lowered ``break``."""
+    lines = [f"for k_{i} in pl.range(n):", f"    left_{i} = False", f"    if a > {i}:", f"        if a > k_{i}:"]
+    lines += [
+        f"            left_{i} = True",
+        "        else:",
+        f"            b_{i} = a",
+        "    else:",
+        f"        b_{i} = n",
+    ]
+    return "".join(f"{pad}{line}\n" for line in [*lines, f"    if not left_{i}:", f"        a = a + b_{i}"])
+
+
+def nested_escapes(depth: int) -> str:
+    """The same, each loop in the guard of the one around it."""
+    return "".join(lowered_loop(i, PAD + "        " * i) for i in range(depth))
+
+
 def nested(depth: int, width: int) -> str:
     """Loops and branches in turn, ``depth`` of them, around ``width`` statements."""
     lines, pad = [], PAD
@@ -116,6 +139,7 @@ SHAPES = [
     lopsided_branches,
     escaping,
     flags,
+    lowered_escapes,
 ]
 N = 40
 
@@ -156,3 +180,8 @@ def test_each_level_of_nesting_costs_the_same():
     # A body that is walked once for each level, or twice for each loop, would grow with the square or the power.
     assert work(nested(16, 2)) <= LIMIT * work(nested(8, 2))
     assert work(nested(16, N)) <= 3 * work(nested(2, N))
+
+
+def test_nested_loops_with_lowered_escapes():
+    # Each name is carried by the loops around it, at most once each.
+    assert work(nested_escapes(16)) <= 3 * work(nested_escapes(8))

@@ -26,7 +26,7 @@ changed it. To read a variable that may have no value is an error at the read (:
 
 Needs nothing, gives SSAForm, and may leave statement lists in another shape. Cost: two walks over a function,
 :mod:`~pypto.analysis.liveness` and the renaming; a variable costs something at each loop and branch around its
-assignments.
+assignments. Twice that, and :mod:`~pypto.analysis.undefined_reads`, where values depend on flags.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from ..ir.type_fields import is_closed, rebuild_type
 from ..verify.properties import IRProperty
 from .base import FunctionPass, Pass
 from .ssa.bodies import same
-from .ssa.definedness import Undefined
+from .ssa.definedness import NOT_KEPT, Undefined
 from .ssa.initial_values import null_task_id
 from .ssa.loops import Loops
 from .ssa.versions import has_ssa_name
@@ -107,6 +107,8 @@ def _with_stand_ins(function: Function, program: Program, failed: Mapping[Var, A
     done = renamer.convert(function)
     undefined = undefined_reads(function, failed, renamer.entered)
     for var, (reason, span) in failed.items():
+        if var not in undefined and renamer.failed.get(var, (None,))[0] is NOT_KEPT:
+            raise InternalError(f"'{var.name_hint}' is read behind its life, at {span}")
         if var in undefined or var in renamer.failed:
             raise reason.error(var, span)
     return done

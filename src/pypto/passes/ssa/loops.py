@@ -267,7 +267,7 @@ class Loops(Branches):
         """What an iteration passes on; also checks that the types agree."""
         operands: list[Expr] = []
         for slot in plan.slots:
-            state = self._remap.get(slot.var)
+            state: State = self._remap.get(slot.var)
             if type(state) not in NO_VALUE:
                 if slot.iter_arg.type is not state.type and self._live.needed_next(op, slot.var):
                     self._check_agreement(slot.var, slot.iter_arg, state, op, "the loop carries it as")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from ...analysis.liveness import Liveness
@@ -198,7 +198,7 @@ class Versions(IRMutator):
 
     def _fail(self, var: Var, reason: Reason) -> Expr:
         """A read of a variable that has no value: an error, unless no path leads here."""
-        if var in self._trusted:
+        if var in self._trusted and reason is NEVER_ASSIGNED:
             value = any_value(self._rewrite_type(var.type), self._at.span)
             if value is not None:
                 return self._bind(var, value, self._at.span)
