@@ -319,6 +319,23 @@ def test_what_only_the_outer_scope_reads_stays_in_it():
     check_meaning(text, lambda: {"x": ramp(8)}, lambda x: {"return": (x + 1) * (x + 2) + x + 1})
 
 
+def test_another_name_in_each_of_three_scopes():
+    text = """
+    @Opaque
+    def f(self, x: f32[8], o: pl.InOut[f32[8]]) -> f32[8]:
+        with pl.at(level=pl.Level.HOST):
+            o[:] = pl.add(x, 1.0)
+            with pl.at(level=pl.Level.CHIP):
+                o = o
+                with pl.at(level=pl.Level.CHIP_DIE):
+                    o[:] = pl.add(x, 2.0)
+        return o
+    """
+    after = hierarchy(text)
+    assert len(function(after, "f_host_0_chip_0_chip_die_0").return_types) == 1
+    check_meaning(text, lambda: {"x": ramp(8), "o": zeros(8)}, lambda x, o: {"o": x + 2})
+
+
 def test_nothing_follows():
     after = hierarchy(
         """

@@ -168,7 +168,8 @@ class Scan:
             return False
         if family not in outer.targets:  # the body of the scope around has another name for what it takes in
             root = outer.buffers.root(family.root)
-            family = self._families.get(root, family) if root is not None else family
+            # By its own name: that may have become another name of something further out meanwhile.
+            family = next((known for known, target in outer.targets.items() if target.var is root), family)
         return family in outer.targets and self._is_read(family, outer)
 
     def given(self, info: ScopeInfo) -> list[Var]:
