@@ -336,6 +336,20 @@ def test_another_name_in_each_of_three_scopes():
     check_meaning(text, lambda: {"x": ramp(8), "o": zeros(8)}, lambda x, o: {"o": x + 2})
 
 
+def test_a_tensor_of_the_outer_scope_that_the_inner_one_writes():
+    text = """
+    @Opaque
+    def f(self, x: f32[8]) -> f32[8]:
+        with pl.at(level=pl.Level.HOST):
+            y = pl.create_tensor([8], dtype=pl.FP32)
+            with pl.at(level=pl.Level.CHIP):
+                y = pl.assemble(y, x, [0])
+        return y
+    """
+    hierarchy(text)
+    check_meaning(text, lambda: {"x": ramp(8)}, lambda x: {"return": x})
+
+
 def test_nothing_follows():
     after = hierarchy(
         """

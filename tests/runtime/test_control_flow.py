@@ -1,5 +1,7 @@
 """Loops of all kinds, carried values, branches, yields, ways out."""
 
+import textwrap
+
 import numpy as np
 import pytest
 from run_support import F32, call, call_in_all_orders, kernel, program, ramp
@@ -337,3 +339,22 @@ def test_a_number_that_a_loop_of_a_scope_gives_leaves_the_scope():
     for n in (0, 3):
         _, _, y = call_in_all_orders(found, lambda n=n: [n, *arrays()])
         np.testing.assert_array_equal(y, ramp(4, 8) * 2 * n)
+
+
+@pytest.mark.parametrize("flag", [0, 1])
+@pytest.mark.parametrize("body", ["y = x", "if n > 5:\n    y = pl.yield_(x)\nelse:\n    y = pl.yield_(x)"])
+def test_a_kernel_scope_that_rebinds_a_tensor_on_some_paths_only(body, flag):
+    """In a random order the scope is deferred: on the other path the name must keep what it named."""
+    found = program(
+        "with pl.at(level=pl.Level.CORE_GROUP):\n    if n > 0:\n"
+        + textwrap.indent(body, "        ")
+        + "\nz = self.copy(y, z)",
+        "x: pl.Tensor[[4, 8], pl.FP32], y: pl.Tensor[[4, 8], pl.FP32], z: pl.InOut[pl.Tensor[[4, 8], pl.FP32]], "
+        "n: pl.Scalar[pl.INDEX]",
+    )
+    x, y = ramp(4, 8), -ramp(4, 8)
+    for schedule in ("default", "random"):
+        args = [x.copy(), y.copy(), np.zeros((4, 8), F32), flag]
+        call(found, *args, schedule=schedule)
+        np.testing.assert_array_equal(args[2], x if flag else y)
+        np.testing.assert_array_equal(args[1], y)

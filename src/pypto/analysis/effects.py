@@ -304,11 +304,18 @@ class _Walker:
                 self.assign(var, value)
         for arg, var in zip(s.iter_args, s.return_vars, strict=False):
             self.merge(var, self.roots.get(arg, UNKNOWN))
-        self._results([*s.iter_args, *s.return_vars])
+        self._carries(s.iter_args)
+        self._results(s.return_vars)
         self.depth -= 1
 
     def _results(self, variables: Sequence[Var]) -> None:
-        """Variables of a branch or loop alone: there is nothing that they named before."""
+        """What a branch or loop always assigns: only if it stands in another one, some paths do not come to it."""
+        self._carries(variables)
+        if self.depth > 1:
+            self.effects.conditional.update(dict.fromkeys(v for v in variables if isinstance(v.type, TensorType)))
+
+    def _carries(self, variables: Sequence[Var]) -> None:
+        """Variables of a loop or branch alone: there is nothing that they named before."""
         for var in variables:
             self.effects.conditional.pop(var, None)
             if not isinstance(var.type, TensorType):

@@ -217,8 +217,11 @@ class Rewriter(IRMutator):
             if result.family is not None and (info.inner or result.value in stale):
                 name: Any = self.visit_expr(last.get(result.family, result.value))
                 result.value = name
-            elif result.family is None and result.value in stale:
-                result.value = result.var
+            elif result.family is None:
+                # A scope inside may have written it, and then a result of that stands for it: here, not in the caller.
+                name = self.visit_expr(result.var if result.value in stale else result.value)
+                result.value = name
+                self._families.pop(result.var, None)
 
     def _results(self, info: ScopeInfo, given: Sequence[Var]) -> list[Result]:
         """Needed definitions in order, then written tensors; one result for each buffer."""
