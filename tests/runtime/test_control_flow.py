@@ -358,3 +358,14 @@ def test_a_kernel_scope_that_rebinds_a_tensor_on_some_paths_only(body, flag):
         call(found, *args, schedule=schedule)
         np.testing.assert_array_equal(args[2], x if flag else y)
         np.testing.assert_array_equal(args[1], y)
+
+
+@pytest.mark.parametrize("schedule", ["default", "random"])
+def test_a_number_of_a_kernel_scope_that_an_assignment_to_its_own_name_reads(schedule):
+    found = program(
+        "with pl.at(level=pl.Level.CORE_GROUP):\n    a = n + 1\na = a\ny = self.bump_row(y, a, 1.0)",
+        "n: pl.Scalar[pl.INDEX], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]",
+    )
+    y = np.zeros((4, 8), F32)
+    call(found, 1, y, schedule=schedule)
+    np.testing.assert_array_equal(y.sum(axis=1), [0, 0, 8, 0])

@@ -75,8 +75,8 @@ def _expose(stmt: st.Stmt, found: set[Var]) -> None:
         return
     children = stmt_children(stmt)
     if not children:
-        skipped = stmt.var if isinstance(stmt, st.AssignStmt) else None
-        found.update(n for n in walk(stmt) if isinstance(n, Var) and n is not skipped)
+        read = stmt.value if isinstance(stmt, st.AssignStmt) else stmt
+        found.update(n for n in walk(read) if isinstance(n, Var))
         return
     below = set(map(id, children))
     for child in children:
