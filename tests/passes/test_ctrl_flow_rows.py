@@ -11,6 +11,8 @@ from spec_kit import parse, ramp
 from pypto import ir
 from pypto.ir.traversal import walk
 from pypto.passes.ctrl_flow_transform import ctrl_flow_transform
+from pypto.verify.properties import IRProperty, property_set
+from pypto.verify.registry import PropertyVerifierRegistry
 
 
 def unchanged(text: str) -> None:
@@ -552,3 +554,31 @@ def test_a_last_branch_that_sometimes_and_otherwise_always_escapes():
         (3, 5),
         (0, 0),
     )
+
+
+def test_a_name_that_every_path_to_the_end_of_a_branch_assigns_is_read_behind_it():
+    after = check(
+        """
+        @InCore
+        def run(self, n: idx, m: idx) -> idx:
+            for i, (s,) in pl.range(n, init_values=(m,)):
+                if i > 1:
+                    c = i * 2
+                    if i == m:
+                        continue
+                else:
+                    c = i + 5
+                r = pl.yield_(s + c)
+            return r
+        """,
+        python_function(
+            """
+            def run(n, m):
+                # The carry takes its operand at the escape, too: all of it is known there.
+                return m + sum(i * 2 if i > 1 else i + 5 for i in range(n))
+            """
+        ),
+        *itertools.product((1, 4, 6), (0, 3)),
+    )
+    wanted = property_set(IRProperty.UseAfterDef)
+    assert PropertyVerifierRegistry.verify(wanted, after) == []

@@ -192,11 +192,16 @@ class BodyLowering:
     def _partly(self, stmt: IfStmt, kind: int, then: _Branch, other: _Branch, rest: _Rest) -> _Lowered:
         """A branch that some paths leave by an escape and some by its end, or that has results of its own."""
         results, copies = self._branch_results(stmt)
+        leaving = self._leaving(stmt, then[0], other[0])
+        for var in leaving:
+            result = self._names.var(var.name_hint, "phi", var.type, var.span)
+            results.append(result)
+            copies.append(AssignStmt(var, result, var.span))
         guarded = bool(copies) or self._needs_guard(rest)
         outer = self._mark_skips(kind, guarded, stmt.span)
         made = []
         for part, part_yield in (then, other):
-            tail = [*(part_yield.value if part_yield is not None else ()), *self._carries]
+            tail = [*(part_yield.value if part_yield is not None else ()), *leaving, *self._carries]
             made.append(self._list(part, 0, tail, results))
         self._marks_skips = outer
         phis = self._phis([], stmt.span)
@@ -206,6 +211,20 @@ class BodyLowering:
             return [branch], []
         behind, values = self._guard(kind, copies, rest, list(phis), stmt.span)
         return [branch, *behind], values
+
+    def _leaving(self, stmt: IfStmt, then: Sequence[Stmt], other: Sequence[Stmt]) -> list[Var]:
+        """The variables that every path to the end of a branch assigns, where they may be read behind it.
+
+        The branch gets results, one a carry, and nothing else leaves a branch that has results.
+        """
+        if not self._carries or stmt.return_vars:
+            return []
+        seen = self._occurrences
+        return [
+            var
+            for var in _on_all_paths(_assigned(then), _assigned(other)) or ()
+            if seen.last[var] > seen.definitions[var][-1] and undefined_value(var.type, stmt.span) is not None
+        ]
 
     def _branch_results(self, stmt: IfStmt) -> tuple[list[Var], list[Stmt]]:
         """The results of a branch, and what to assign behind it.
@@ -316,6 +335,35 @@ class BodyLowering:
                 hint="Assign to the name in both branches instead of yielding to it",
             )
         return value
+
+
+_Assigned = dict[Var, None] | None
+
+
+def _assigned(stmts: Sequence[Stmt]) -> _Assigned:
+    """The variables that each path to the end of a list assigns; None if no path comes to its end."""
+    found: dict[Var, None] = {}
+    for stmt in stmts:
+        inside: _Assigned = {}
+        if isinstance(stmt, AssignStmt):
+            inside = {stmt.var: None}
+        elif isinstance(stmt, IfStmt):
+            other = {} if stmt.else_body is None else _assigned(flatten_to_stmts(stmt.else_body))
+            inside = _on_all_paths(_assigned(flatten_to_stmts(stmt.then_body)), other)
+        elif isinstance(stmt, ScopeStmt):
+            inside = _assigned(flatten_to_stmts(stmt.body))
+        elif isinstance(stmt, (BreakStmt, ContinueStmt)):
+            inside = None
+        if inside is None:
+            return None
+        found.update(inside)
+    return found
+
+
+def _on_all_paths(then: _Assigned, other: _Assigned) -> _Assigned:
+    if then is None or other is None:
+        return other if then is None else then
+    return {var: None for var in then if var in other}
 
 
 class _Rest:
