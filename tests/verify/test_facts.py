@@ -102,6 +102,23 @@ def test_a_fact_about_a_target_holds_for_that_target_only(monkeypatch):
     assert runs == ["callee", "caller"] * 2
 
 
+def test_a_fact_found_while_no_target_was_selected_is_not_believed_for_one(monkeypatch):
+    runs = []
+    prop = IRProperty.HasMemRefs
+    check = Verifier(prop, "Target", lambda f, found: runs.append(f.name), reads_target=True)
+    monkeypatch.setitem(VERIFIERS, prop, check)
+    monkeypatch.setattr("pypto.verify.facts.selected_target", lambda: None)
+    facts = Facts()
+    facts.establish(property_set(prop), Two)
+    facts.establish(property_set(prop), Two)
+    assert runs == ["callee", "caller"]
+    monkeypatch.undo()
+    monkeypatch.setitem(VERIFIERS, prop, check)
+    with using_backend(BackendType.Ascend910B):
+        facts.establish(property_set(prop), Two)
+    assert runs == ["callee", "caller"] * 2
+
+
 def test_an_implied_property_is_not_verified(monkeypatch):
     runs = []
     prop = IRProperty.HasMemRefs

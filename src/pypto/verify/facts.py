@@ -23,8 +23,9 @@ from .registry import VERIFIERS, Findings, Verifier
 
 # The names that a function calls or submits -> their signatures.
 _Signatures = dict[str, tuple[Any, ...] | None]
-# What else a fact rests on: the selected target, and signatures; None for nothing but the function.
-_Basis = tuple[Target | None, _Signatures]
+# What else a fact rests on: that the target matters and which one was selected, and signatures; None for nothing but the
+# function. That no target was selected is something to rest on, too.
+_Basis = tuple[bool, Target | None, _Signatures]
 
 
 class Facts:
@@ -103,14 +104,14 @@ class _World:
                 self._function = function
                 self._seen = {name: self._signature(name) for name in call_sites(function).callees}
             seen = self._seen
-        return None if target is None and not seen else (target, seen)
+        return (verifier.reads_target, target, seen) if verifier.reads_target or seen else None
 
     def bears(self, basis: _Basis | None) -> bool:
         """Whether a fact that rests on this holds here."""
         if basis is None:
             return True
-        target, seen = basis
-        if target is not None and target is not selected_target():
+        reads_target, target, seen = basis
+        if reads_target and target is not selected_target():
             return False
         if not seen:
             return True
