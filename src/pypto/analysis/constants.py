@@ -18,11 +18,17 @@ def constant_int(e: Any) -> int | None:
 
 def static_trip_count(start: Any, stop: Any, step: Any) -> int | None:
     """The number of trips of a counted loop; None if a bound is not constant. A step of 0 gives no trips."""
-    bounds = [constant_int(e) for e in (start, stop, step)]
-    first, end, by = bounds
+    first, end, by = (constant_int(e) for e in (start, stop, step))
     if first is None or end is None or by is None:
         return None
-    return len(range(first, end, by)) if by else 0
+    return trip_count(first, end, by)
 
 
-__all__ = ["constant_int", "static_trip_count"]
+def trip_count(start: int, stop: int, step: int) -> int:
+    """The number of trips for these bounds, however many; 0 for a step of 0. (``len`` of a range has a limit.)"""
+    if step == 0:
+        return 0
+    return max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
+
+
+__all__ = ["constant_int", "static_trip_count", "trip_count"]

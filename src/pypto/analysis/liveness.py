@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from typing import Any
 
-from ..ir.expr import Call, ConstInt, Expr, IterArg, Var
+from ..ir.expr import Call, Expr, IterArg, Var
 from ..ir.program import Function
 from ..ir.recursion import deep_recursion
 from ..ir.stmt import (
@@ -42,6 +42,7 @@ from ..ir.stmt import (
 )
 from ..ir.traversal import CONSTANTS, PUSH_CHILDREN, attrs_expressions
 from ..ir.type_fields import PLAIN_TYPES, is_closed, type_expressions
+from .constants import static_trip_count
 from .task_ids import is_placeholder
 
 # Scopes that become functions: what they compute for themselves alone stays inside.
@@ -52,10 +53,7 @@ OUTLINE_BOUNDARIES: frozenset[type[Stmt]] = frozenset(
 
 def runs_at_least_once(loop: ForStmt) -> bool:
     """Whether the constant bounds of a counted loop give it an iteration."""
-    start, stop, step = loop.start, loop.stop, loop.step
-    if type(start) is ConstInt and type(stop) is ConstInt and type(step) is ConstInt:
-        return len(range(start.value, stop.value, step.value)) > 0 if step.value else False
-    return False
+    return bool(static_trip_count(loop.start, loop.stop, loop.step))
 
 
 class _Flow:

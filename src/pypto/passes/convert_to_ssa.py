@@ -50,10 +50,10 @@ from ..ir.stmt import Stmt
 from ..ir.type import ScalarType, ShapedType, TupleType
 from ..ir.type_fields import is_closed, rebuild_type
 from ..verify.properties import IRProperty
+from .any_value import null_task_id
 from .base import FunctionPass, Pass
 from .ssa.bodies import same
 from .ssa.definedness import NOT_KEPT, Undefined
-from .ssa.initial_values import null_task_id
 from .ssa.loops import Loops
 from .ssa.versions import has_ssa_name
 

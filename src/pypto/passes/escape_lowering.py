@@ -13,8 +13,7 @@ from ..analysis.escapes import carried_at_escapes
 from ..analysis.occurrences import Occurrences
 from ..diag.errors import InternalError
 from ..ir import scalar
-from ..ir.dtype import DataType
-from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, Var
+from ..ir.expr import Call, ConstBool, Expr, Var
 from ..ir.names import base_name, build_name
 from ..ir.node import EMPTY_LIST, FrozenList
 from ..ir.span import Span
@@ -33,9 +32,8 @@ from ..ir.stmt import (
     seq,
 )
 from ..ir.tree import flatten_to_stmts
-from ..ir.type import BOOL_TYPE, ScalarType, TensorType, TileType, Type
-from ..ops.normalize import extents
-from ..ops.registry import call
+from ..ir.type import BOOL_TYPE, ArrayType, Type
+from .any_value import any_value
 from .errors import PassError
 from .parsed_form import without_empty_else
 
@@ -406,19 +404,9 @@ def _add_comments(stmt: Stmt, comments: Sequence[str]) -> Stmt:
 
 
 def undefined_value(kind: Type, span: Span) -> Expr | None:
-    """A value of a type for paths on which nobody reads it; None if there is no way to write one."""
-    if isinstance(kind, ScalarType):
-        if kind.dtype is DataType.BOOL:
-            return ConstBool(False, span)
-        if kind.dtype is DataType.TASK_ID:
-            return call("system.task_invalid")
-        return ConstFloat(0.0, kind.dtype, span) if kind.dtype.is_float_ else ConstInt(0, kind.dtype, span)
-    made: Expr | None = None
-    if type(kind) is TensorType:
-        made = call("tensor.create", extents(kind.shape), dtype=kind.dtype)
-    elif type(kind) is TileType:
-        made = call("tile.create", extents(kind.shape), dtype=kind.dtype)
-    return made.replace(span=span, type=kind) if isinstance(made, Call) else None
+    """:func:`any_value` of exactly this type, views included; None where a branch can't have such a result."""
+    made = None if type(kind) is ArrayType else any_value(kind, span)
+    return made.replace(type=kind) if isinstance(made, Call) else made
 
 
 __all__ = ["ALWAYS", "BREAKS", "CONTINUES", "BodyLowering", "Names", "split_yield", "undefined_value"]

@@ -11,7 +11,7 @@ from ..ir.program import Program
 from ..verify.checks import DiagnosticCheckRegistry, DiagnosticPhase, emit, get_default_diagnostic_phase
 from ..verify.diagnostics import Diagnostic, VerificationError, generate_report
 from ..verify.facts import FACTS
-from ..verify.properties import IRProperty, IRPropertySet, get_structural_properties, property_set
+from ..verify.properties import IRPropertySet, get_structural_properties, property_set
 from ..verify.registry import VERIFIERS
 from .base import Pass
 from .context import PassContext, VerificationLevel, get_default_verification_level
@@ -165,7 +165,7 @@ def raise_failure(
 ) -> None:
     """Raise the error that says which of the properties do not hold, with the report."""
     failed = _failed(properties, found)
-    made = _makers(found, program, name) if program is not None else ""
+    made = _makers(failed, program, name) if program is not None else ""
     raise VerificationError(
         f"{what} for properties {failed}:{made}\n{generate_report(found)}", found, name, failed.to_list()
     )
@@ -176,21 +176,16 @@ def _failed(properties: IRPropertySet, found: Sequence[Diagnostic]) -> IRPropert
     return property_set(*(p for p in properties if p in VERIFIERS and VERIFIERS[p].rule in rules))
 
 
-def _makers(found: Sequence[Diagnostic], program: Program, name: str) -> str:
+def _makers(failed: IRPropertySet, program: Program, name: str) -> str:
     """Which earlier passes made the functions at fault, where a fault is found later than it was made."""
     makers: dict[str, None] = {}
     for function in program.functions.values():
         origin = FACTS.origin(function)
         if origin is None or origin == name:
             continue
-        if any(d.is_error for prop in _failed_props(found) for d in VERIFIERS[prop].run(function, program)):
+        if any(d.is_error for prop in failed for d in VERIFIERS[prop].run(function, program)):
             makers[f"'{function.name}' as made by {origin}"] = None
     return f" introduced earlier: {', '.join(makers)}" if makers else ""
-
-
-def _failed_props(found: Sequence[Diagnostic]) -> list[IRProperty]:
-    rules = {d.rule_name for d in found if d.is_error}
-    return [prop for prop, verifier in VERIFIERS.items() if verifier.rule in rules]
 
 
 def verify_properties(properties: IRPropertySet, program: Program, pass_name: str) -> None:

@@ -32,11 +32,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from ..analysis.constants import constant_int, trip_count
 from ..analysis.task_ids import is_null_id
 from ..arith.analyzer import Analyzer
 from ..diag.errors import InternalError
 from ..ir.enums import ForKind
-from ..ir.expr import ConstInt, Expr, IterArg, Neg, Var, index_const
+from ..ir.expr import Expr, IterArg, Var, index_const
 from ..ir.node import FrozenList
 from ..ir.program import Function, Program
 from ..ir.stmt import (
@@ -356,7 +357,7 @@ class _Unroller(ParsedForm):
         start, stop, step = (self._bound(loop, name) for name in ("start", "stop", "step"))
         if step == 0:
             raise PassError("Unroll loop step cannot be zero", loop.span, hint="Count up or down")
-        trips = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
+        trips = trip_count(start, stop, step)
         if trips > MAX_TRIPS:
             raise PassError(
                 f"Unroll loop trip count {trips} exceeds maximum allowed ({MAX_TRIPS})",
@@ -367,17 +368,16 @@ class _Unroller(ParsedForm):
 
     def _bound(self, loop: ForStmt, name: str) -> int:
         expr = self.visit_expr(getattr(loop, name))
-        negative = type(expr) is Neg
-        constant: Any = expr.operand if isinstance(expr, Neg) else expr
-        if type(constant) is not ConstInt:  # an inner header that computes with the outer index
-            negative, constant = False, Analyzer().simplify(expr)
-        if type(constant) is not ConstInt:
+        value = constant_int(expr)
+        if value is None:  # an inner header that computes with the outer index
+            value = constant_int(Analyzer().simplify(expr))
+        if value is None:
             raise PassError(
                 f"Unroll loop {name} must be a compile-time integer constant",
                 expr.span if expr.span.is_valid() else loop.span,
                 hint="Use pl.range() for bounds that are known at run time only",
             )
-        return -constant.value if negative else constant.value
+        return value
 
     def _copy(self, loop: ForStmt, value: int, out: list[Stmt]) -> None:
         var = loop.loop_var

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...ir.expr import Call, Expr, IterArg, Var
+from ...analysis.task_ids import is_placeholder
+from ...ir.expr import Expr, IterArg, Var
 from ...ir.mutator import IRMutator
 from ...ir.names import base_name
 from ...ir.node import FrozenList
@@ -146,12 +147,7 @@ class Rewriter(IRMutator):
 
     def _is_placeholder(self, stmt: AssignStmt, behind: Any) -> bool:
         """A null task id that only stands for the id of the scope behind it."""
-        return (
-            behind in self._scan.infos
-            and behind.attrs.get("task_id_var") is stmt.var
-            and type(stmt.value) is Call
-            and stmt.value.op.name == "system.task_invalid"
-        )
+        return behind in self._scan.infos and is_placeholder(stmt, behind)
 
     def visit_in_core_scope_stmt(self, op: Any) -> Stmt:
         return self._scope(op, super().visit_in_core_scope_stmt)

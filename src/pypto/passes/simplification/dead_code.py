@@ -14,6 +14,7 @@ from typing import Any
 from ...ir import stmt as st
 from ...ir.expr import Call, Expr, MakeTuple, Submit, TupleGetItemExpr
 from ...ir.node import EMPTY_LIST, FrozenList
+from ...ir.operands import holds_call
 from ...ir.program import Function
 from ...ir.stmt import Stmt
 from ...ir.traversal import PUSH_CHILDREN
@@ -46,7 +47,7 @@ def remove_dead_code(parts: FunctionParts) -> Function:
 
 def _may_go(stmt: st.AssignStmt) -> bool:
     """Whether a scalar assignment may go if nothing uses it."""
-    return not _contains_call(stmt.value) and not _is_task_id(stmt.value)
+    return not holds_call(stmt.value) and not _is_task_id(stmt.value)
 
 
 class _Slot:
@@ -65,7 +66,7 @@ def _slots(stmt: st.IfStmt) -> list[_Slot]:
     if len(yields) < 2 or not len(yields[0].value) == len(yields[1].value) == len(stmt.return_vars):
         return []
     rows = enumerate(zip(yields[0].value, yields[1].value, strict=True))
-    return [_Slot(stmt, index, row) for index, row in rows if not any(map(_contains_call, row))]
+    return [_Slot(stmt, index, row) for index, row in rows if not any(map(holds_call, row))]
 
 
 def _yields_of(stmt: st.IfStmt) -> list[st.YieldStmt]:
@@ -151,12 +152,6 @@ def _nodes_in(roots: Iterable[Any]) -> set[Any]:
 
 # What may compute something whose type holds expressions; operators compute scalars.
 _TYPED = frozenset((Call, Submit, MakeTuple, TupleGetItemExpr))
-
-
-def _contains_call(root: Any) -> bool:
-    if type(root) not in PUSH_CHILDREN:
-        return False
-    return any(type(node) is Call or type(node) is Submit for node in _nodes_in((root,)))
 
 
 def _is_task_id(value: Any) -> bool:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
+from ...analysis.purity import has_effects
 from ...arith.analyzer import Analyzer, ConstraintContext, order_of_ranges, verdict_of
 from ...arith.bounds import EVERYTHING, INF, dtype_range
 from ...arith.compare import ESTABLISHES
@@ -15,8 +16,7 @@ from ...arith.rewrite.simplifier import RULES
 from ...arith.structure import Interner, is_integer, operands, post_order, scalar_dtype
 from ...ir import expr as x
 from ...ir.dtype import DataType
-from ...ir.expr import ConstBool, ConstFloat, ConstInt, Expr, GlobalVar, IterArg, Var
-from ...ops.registry import REGISTRY
+from ...ir.expr import ConstBool, ConstFloat, ConstInt, Expr, IterArg, Var
 from .limits import NO_HOLES, Limit, Values, limit_of
 
 _INDEX, _INT64, _BOOL = DataType.INDEX, DataType.INT64, DataType.BOOL
@@ -218,7 +218,7 @@ class Scalars(Leaves):
             new = self.substituted(e)
         if new is e:
             return e
-        if _has_effects(e):  # nothing may be dropped
+        if has_effects(e):  # nothing may be dropped
             return self.substituted(e)
         if self._wrapping:
             new = self._shown(new)
@@ -586,7 +586,7 @@ class Scalars(Leaves):
             known = self._known_truth(condition)
         except ValueError:
             return None
-        return None if known is None or _has_effects(condition) else known
+        return None if known is None or has_effects(condition) else known
 
     def _known_truth(self, condition: Any) -> bool | None:
         if not self._assumptions and not self._values and _against_constant(condition):
@@ -715,18 +715,6 @@ def _against_constant(condition: Any) -> bool:
     if type(condition) not in ESTABLISHES or not (is_integer(condition.left) and is_integer(condition.right)):
         return False
     return type(condition.left) is ConstInt or type(condition.right) is ConstInt
-
-
-def _has_effects(e: Any) -> bool:
-    """Whether a scalar expression contains a launch or a call that changes something."""
-    return any(type(node) in _CALLS and not _is_pure(node) for node in _nodes_of(e))
-
-
-def _is_pure(e: Any) -> bool:
-    if type(e) is x.Submit or type(e.op) is GlobalVar:
-        return False
-    definition = REGISTRY.get(e.op.name)
-    return definition is not None and definition.pure
 
 
 def _rebuilt(e: Any, parts: list[Any]) -> Any:

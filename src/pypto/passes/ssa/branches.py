@@ -14,9 +14,9 @@ from ...ir.span import Span
 from ...ir.stmt import Stmt, YieldStmt, seq
 from ...ir.tree import flatten_to_stmts
 from ...ir.type import TASK_ID_TYPE
+from ..any_value import any_value
 from .bodies import add_statements, add_yields, rebuilt
 from .definedness import NEVER_ASSIGNED, NO_VALUE, NOT_KEPT, Reason, Undefined, in_branch
-from .initial_values import any_value
 from .versions import State, Versions, closed_types_first
 
 

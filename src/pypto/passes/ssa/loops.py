@@ -14,6 +14,7 @@ from ...ir.program import Program
 from ...ir.rewriting import rewrite_attrs
 from ...ir.stmt import Stmt
 from ...ir.type import TASK_ID_TYPE, ScalarType, TensorType, Type
+from ..any_value import any_value, null_task_id
 from .bodies import add_yields, rebuilt, same
 from .branches import Branches, by_name
 from .definedness import (
@@ -27,7 +28,7 @@ from .definedness import (
     in_loop,
     left_early,
 )
-from .initial_values import WrittenBuffers, any_value, null_task_id
+from .initial_values import WrittenBuffers
 from .versions import State, agree, closed_types_first
 
 

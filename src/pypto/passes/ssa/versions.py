@@ -22,9 +22,9 @@ from ...ir.traversal import walk
 from ...ir.type import TASK_ID_TYPE, ScalarType, ShapedType, TupleType, Type, UnknownType
 from ...ir.type_fields import PLAIN_TYPES, is_closed, map_type, type_expressions
 from ...ops.registry import REGISTRY, build
+from ..any_value import any_value
 from ..errors import PassTypeError
 from .definedness import NEVER_ASSIGNED, NO_VALUE, VARIABLES, Facts, Reason, Undefined
-from .initial_values import any_value
 
 _SSA_NAME = re.compile(rf".+?__(?:.*_)?(?:{'|'.join(sorted(ROLES))})_v([0-9]+)\Z")
 
