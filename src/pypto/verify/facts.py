@@ -23,8 +23,8 @@ from .registry import VERIFIERS, Findings, Verifier
 
 # The names that a function calls or submits -> their signatures.
 _Signatures = dict[str, tuple[Any, ...] | None]
-# What else a fact rests on: that the target matters and which one was selected, and signatures; None for nothing but the
-# function. That no target was selected is something to rest on, too.
+# What else a fact rests on: whether the target matters, which one was selected (perhaps none), and signatures; None for
+# nothing but the function.
 _Basis = tuple[bool, Target | None, _Signatures]
 
 
