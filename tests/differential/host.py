@@ -491,6 +491,7 @@ class Host(Statements):
         role = ", role=pl.Role.Orchestrator" if level != "CHIP_DIE" and g.chance(30) else ""
         hint = f', name_hint="{g.pick(("stage", "step"))}"' if g.chance(20) else ""
         before = dict(self.env.live)
+        arrays = self.hide_arrays()  # an array can't cross the border of the function that the scope becomes
         with self.block(f"with pl.at(level=pl.Level.{level}{role}{hint}):"):
             self.statements(1, 3)
             if self.may_nest() and g.chance(50):
@@ -499,6 +500,8 @@ class Host(Statements):
                 self.finish_stores(False)
             elif self.scopes and g.chance(50):
                 self.kernel_scope()
+        self.hide_arrays()
+        self.env.live.update(arrays)
         for name, value in list(self.env.live.items()):
             if value.type.shaped and before.get(name) is not value:
                 self.note_launched(name)
@@ -509,6 +512,11 @@ class Host(Statements):
         if self.loops:
             g.saw("hierarchy scope in a loop")
         return True
+
+    def hide_arrays(self) -> dict[str, Value]:
+        """Forget the arrays of task ids; they are returned."""
+        live = self.env.live
+        return {name: live.pop(name) for name in list(live) if live[name].type.kind == "tasks"}
 
     def manual_scope(self) -> bool:
         """``with pl.manual_scope()``: only explicit dependencies order tasks, so each waits for the one before. It works

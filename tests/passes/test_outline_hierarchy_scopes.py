@@ -574,3 +574,55 @@ def test_each_function_has_variables_of_its_own():
         return {"o": o}
 
     check_meaning(text, lambda: {"n": 2, "x": ramp(8, 8), "o": zeros(8, 8)}, want)
+
+
+# --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_array_is_neither_argument_nor_result_of_a_scope():
+    """It would break ArrayNotEscaped behind the pass; the error is the user's, at the scope, whoever defines the array."""
+    captured = """
+        @Opaque
+        def f(self, x: f32[8]) -> f32[8]:
+            counts = pl.array.create(2, pl.INT32)
+            counts[0] = 3
+            with pl.at(level=pl.Level.CHIP):
+                y = pl.mul(x, pl.cast(counts[0], pl.FP32))
+            return y
+        """
+    with pytest.raises(
+        PassError, match="array 'counts' can't leave the function that makes it, and .* reads it"
+    ) as info:
+        hierarchy(captured)
+    assert info.value.code == "PT1079"
+    assert info.value.span.begin_line == 12 and info.value.hint.startswith("Make and use the array on the same side")
+    made = """
+        @Opaque
+        def f(self, x: f32[8]) -> f32[8]:
+            with pl.at(level=pl.Level.CHIP):
+                counts = pl.array.create(2, pl.INT32)
+                counts[0] = 3
+                y = pl.mul(x, 2.0)
+            z = pl.mul(y, pl.cast(counts[0], pl.FP32))
+            return z
+        """
+    with pytest.raises(PassError, match="array 'counts' can't leave the function that makes it, and .* makes it"):
+        hierarchy(made)
+
+
+def test_an_array_on_one_side_of_a_scope_stays():
+    after = hierarchy(
+        """
+        @Opaque
+        def f(self, x: f32[8]) -> f32[8]:
+            before = pl.array.create(2, pl.INT32)
+            before[0] = 3
+            with pl.at(level=pl.Level.CHIP):
+                inside = pl.array.create(2, pl.INT32)
+                inside[1] = 2
+                y = pl.mul(x, pl.cast(inside[1], pl.FP32))
+            z = pl.mul(y, pl.cast(before[0], pl.FP32))
+            return z
+        """
+    )
+    assert "array.create" in body_of(after, "f_chip_0") and "array.create" in body_of(after, "f")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...analysis.buffers import READ, WRITE
@@ -14,7 +14,8 @@ from ...ir.program import Function
 from ...ir.stmt import AssignStmt, EvalStmt, ReturnStmt, Stmt, seq
 from ...ir.substitution import substitute
 from ...ir.tree import definitions, flatten_to_stmts, walk
-from ...ir.type import ScalarType
+from ...ir.type import ArrayType, ScalarType
+from ..errors import PassError
 from .comments import commented
 from .policy import Policy
 from .scan import Family, ScopeInfo
@@ -82,6 +83,9 @@ def make_function(
 ) -> Function:
     """The function of a scope. ``defined_outside``: what the caller defines in its place."""
     scope = info.scope
+    declared = parameters.declared()
+    _refuse_arrays(scope, [var for var, _ in declared], "reads")
+    _refuse_arrays(scope, [result.value for result in results], "makes")
     if policy.names_stores:
         body = _name_stores(info, body)
     if results:
@@ -89,7 +93,7 @@ def make_function(
     level, role = policy.place(scope)
     function = Function(
         name,
-        parameters.declared(),
+        declared,
         [result.value.type for result in results],
         body,
         scope.span,
@@ -103,6 +107,20 @@ def make_function(
         # Each function has variables of its own.
         replaced.setdefault(var, Var(var.name_hint, var.type, var.span))
     return substitute(function, replaced)
+
+
+def _refuse_arrays(scope: Stmt, crossing: Iterable[Var], does: str) -> None:
+    """An array lives on the core that made it: it is neither argument nor result."""
+    for var in crossing:
+        if isinstance(var.type, ArrayType):
+            name = base_name(var.name_hint)
+            raise PassError(
+                f"array '{name}' can't leave the function that makes it, and this scope, which becomes a function of "
+                f"its own, {does} it",
+                scope.span,
+                labels=((var.span, f"'{name}' is defined here"),),
+                hint="Make and use the array on the same side of the scope; pass single elements instead.",
+            )
 
 
 # --- stores -----------------------------------------------------------------------------------------------------------
