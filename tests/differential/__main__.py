@@ -34,7 +34,10 @@ def main() -> int:
     for size, found, made in results(options, given.programs, given.seed, given.jobs):
         counts.add(made)
         for failing in found:
-            faults.setdefault(failing.fault.key, []).append((failing, size))
+            examples = faults.setdefault(failing.fault.key, [])
+            if not examples:  # at once: making it smaller takes a while
+                print(f"{failing.fault.where}: {failing.fault.kind} (seed {failing.seed})", flush=True)
+            examples.append((failing, size))
         if found and not given.keep_going:
             break
     took = time.perf_counter() - begin

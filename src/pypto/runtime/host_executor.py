@@ -1,0 +1,308 @@
+"""Running an orchestration that was compiled to a library, with kernels that are native or Python functions."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from .._lazy import np
+from ..ir.dtype import DataType
+from .element_types import dtype_of
+from .errors import ProgramError
+from .native_library import (
+    DATA_TYPES,
+    ERRORS,
+    KERNEL,
+    MAX_DIMS,
+    RINGS,
+    ChipTensor,
+    Counters,
+    KernelInfo,
+    Options,
+    Program,
+    Report,
+    TensorArgument,
+    task_runtime,
+    u64,
+)
+
+DEFAULT_WINDOW = 16384  # tasks in flight, a ring
+DEFAULT_HEAP = 256 << 20  # bytes, a ring
+ENTRY = "aicpu_orchestration_entry"
+CONFIG = "aicpu_orchestration_config"
+_TYPE_CODES = {name: code for code, name in enumerate(DATA_TYPES)}
+_TYPE_CODES["INDEX"] = _TYPE_CODES["INT64"]
+
+
+class TaskError(ProgramError):
+    """A run of the task runtime failed. ``code``: why, by the runtime's numbers; ``line``: of the orchestration source."""
+
+    def __init__(
+        self, message: str, code: int, line: int, span: Any = None, function: str = "", task: str = ""
+    ) -> None:
+        self.code = code
+        self.line = line
+        super().__init__(message, span, function, task)
+
+
+class Kernel(msgspec.Struct, frozen=True):
+    """``function``: an address, a function of a ctypes library with the kernel ABI, or a Python callable that is given
+    a :class:`KernelArgs`. ``span``: where the user wrote it.
+    """
+
+    name: str
+    function: Any
+    span: Any = None
+
+
+class RunOptions(msgspec.Struct, frozen=True):
+    """How to run. ``window`` (tasks) and ``heap`` (bytes): one number, or one for each of the four rings; None: the
+    defaults. A heap that is given is a limit, the default one grows. ``strict``: the device's limits for windows and
+    heaps. ``timeout``: seconds without progress after which the run fails; then no task runs on the calling thread.
+    ``fill``: fresh buffers hold NaN or a pattern.
+    """
+
+    workers: int | None = None
+    window: int | Sequence[int] | None = None
+    heap: int | Sequence[int] | None = None
+    strict: bool = False
+    random: bool = False
+    seed: int = 0
+    record: bool = False
+    trace: bool = False
+    fill: bool = False
+    timeout: float | None = None
+    sanitize: str | None = None
+
+
+class RunResult(msgspec.Struct, frozen=True):
+    """``records``: arrays of tasks, edges, accesses, buffers and events of a recorded run (see ``native_library``)."""
+
+    counters: Counters
+    records: tuple[Any, ...] = ()
+
+
+class KernelArgs:
+    """The arguments of a kernel that is a Python function: arrays that share the tensors' memory, raw scalars."""
+
+    __slots__ = ("_args", "block_idx", "block_num", "lane")
+
+    def __init__(self, args: Any) -> None:
+        self._args = args
+        self.block_idx, self.block_num = ctypes.cast(args[48], ctypes.POINTER(ctypes.c_int32))[0:2]
+        self.lane = ctypes.cast(args[49], ctypes.POINTER(ctypes.c_int32))[0]
+
+    def tensor(self, index: int) -> Any:
+        """Argument ``index`` as an array. The number of tensors is the caller's knowledge."""
+        return as_array(ChipTensor.from_address(self._args[index]))
+
+    def scalar(self, index: int) -> int:
+        """Argument slot ``index`` (tensors count, too) as a signed 64-bit integer."""
+        return int(self._args[index])
+
+
+def as_array(tensor: ChipTensor) -> Any:
+    """The memory of a tensor as an array."""
+    from ..ops.numpy_types import numpy_dtype
+
+    dtype = np.dtype(numpy_dtype(getattr(DataType, DATA_TYPES[tensor.dtype])))
+    shape = tuple(tensor.shapes[: tensor.ndims])
+    strides = tuple(s * dtype.itemsize for s in tensor.strides[: tensor.ndims])
+    memory = (ctypes.c_char * tensor.buffer_size).from_address(tensor.buffer_addr) if tensor.buffer_size else b""
+    return np.ndarray(shape, dtype, memory, tensor.start_offset * dtype.itemsize, strides)
+
+
+class HostProgram:
+    """An orchestration library and the kernels that it launches by number.
+
+    ``positions``: line of the orchestration source -> where in the user's program, for errors.
+    """
+
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        kernels: Sequence[Kernel],
+        *,
+        entry: str = ENTRY,
+        config: str | None = CONFIG,
+        positions: Callable[[int], Any] | None = None,
+    ) -> None:
+        self.kernels = list(kernels)
+        self._library = library
+        self._entry = _address(getattr(library, entry))
+        self._config = _address(getattr(library, config)) if config is not None else None
+        self._positions = positions
+
+    def run(self, tensors: Sequence[Any], scalars: Sequence[Any] = (), options: RunOptions | None = None) -> RunResult:
+        """Run once. ``tensors``: arrays, which the program reads and writes in place; ``scalars``: ints, bools, NumPy
+        scalars. Other Python threads go on meanwhile.
+
+        Raises :class:`TaskError`, or what a Python kernel raised. After it the arrays hold whatever the tasks that ran
+        have written.
+        """
+        options = options or RunOptions()
+        runtime = task_runtime(options.sanitize)
+        runtime.bind(self._library)
+        callbacks = _Callbacks(self.kernels, runtime)
+        args = (TensorArgument * max(len(tensors), 1))(*[_tensor_argument(t, i) for i, t in enumerate(tensors)])
+        bits = (u64 * max(len(scalars), 1))(*[_scalar_bits(s, i) for i, s in enumerate(scalars)])
+        program = Program(
+            entry=self._entry,
+            config=self._config,
+            kernels=ctypes.addressof(callbacks.table),
+            kernel_count=len(self.kernels),
+            tensor_count=len(tensors),
+            scalar_count=len(scalars),
+            tensors=ctypes.addressof(args),
+            scalars=ctypes.addressof(bits),
+        )
+        report = Report()
+        native = _native_options(options)
+        handle = runtime.library.pto_run(ctypes.byref(program), ctypes.byref(native), ctypes.byref(report))
+        if handle is None:  # threads that never end use all of it
+            _ABANDONED.append((program, native, callbacks, args, bits, tensors))
+        try:
+            if report.code:
+                raise self._error(report, callbacks)
+            records = runtime.records(handle) if options.record or options.trace else ()
+        finally:
+            if handle is not None:
+                runtime.library.pto_free(handle)
+        return RunResult(report.counters, records)
+
+    def _error(self, report: Report, callbacks: _Callbacks) -> Exception:
+        if callbacks.error is not None:
+            return callbacks.error
+        kernel = self.kernels[report.kernel] if report.kernel >= 0 else None
+        span = self._positions(report.line) if self._positions is not None and report.line else None
+        if span is None and kernel is not None:
+            span = kernel.span
+        message = (
+            f"{report.message.decode(errors='replace')} [code {report.code}: {ERRORS.get(report.code, 'unknown')}]"
+        )
+        if self._positions is None and report.line:
+            message += f", orchestration line {report.line}"
+        if report.stuck:
+            message += (
+                ". Threads of this run are still inside kernels and may write to its arrays: they can't be stopped "
+                "within this process. Run with isolate=True to be able to end such a run"
+            )
+        task = f"#{report.task}" if report.task >= 0 else ""
+        return TaskError(message, report.code, report.line, span, kernel.name if kernel is not None else "", task)
+
+
+_ABANDONED: list[Any] = []  # what threads that never end may touch
+
+
+class _Callbacks:
+    """The table of kernels, with Python functions wrapped. ``error``: the first that one raised."""
+
+    def __init__(self, kernels: Sequence[Kernel], runtime: Any) -> None:
+        self.error: Exception | None = None
+        self._runtime = runtime
+        self._alive: list[Any] = []
+        self.table = (KernelInfo * max(len(kernels), 1))()
+        for i, kernel in enumerate(kernels):
+            self.table[i].function = self._function(kernel)
+            self.table[i].name = kernel.name.encode()
+
+    def _function(self, kernel: Kernel) -> int | None:
+        function = kernel.function
+        if isinstance(function, int):
+            return function
+        if isinstance(function, ctypes._CFuncPtr):  # type: ignore[attr-defined]
+            return _address(function)
+        if not callable(function):
+            raise TypeError(f"kernel '{kernel.name}': expected an address or a function, got {function!r}")
+
+        def call(args: Any) -> None:
+            try:
+                function(KernelArgs(args))
+            except Exception as error:  # an exception can't cross C++: the run ends and the caller gets it
+                if self.error is None:
+                    self.error = error
+                self._runtime.library.pto_kernel_failed(f"{type(error).__name__}: {error}".encode())
+
+        wrapped = KERNEL(call)
+        self._alive.append(wrapped)
+        return _address(wrapped)
+
+
+def _address(function: Any) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def usable_workers() -> int:
+    """How many threads execute when nothing is said: the cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+def _native_options(options: RunOptions) -> Options:
+    workers = options.workers if options.workers is not None else usable_workers()
+    if workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
+    made = Options(workers=workers, seed=options.seed & (2**64 - 1), clusters=workers)
+    made.window = (ctypes.c_uint32 * RINGS)(*_by_ring("window", options.window, DEFAULT_WINDOW))
+    made.heap = (u64 * RINGS)(*_by_ring("heap", options.heap, DEFAULT_HEAP))
+    made.strict_window = options.strict
+    made.strict_heap = options.strict or options.heap is not None
+    made.random_schedule = options.random
+    made.record = options.record or options.trace
+    made.trace = options.trace
+    made.fill = options.fill
+    made.timeout = options.timeout or 0.0
+    return made
+
+
+def _by_ring(name: str, value: int | Sequence[int] | None, default: int) -> list[int]:
+    items = [value] * RINGS if value is None or isinstance(value, int) else list(value)
+    if len(items) != RINGS:
+        raise ValueError(f"{name} must be one number or {RINGS}, one a ring, got {len(items)}")
+    found = [item or default for item in items]
+    if min(found) < 1:
+        raise ValueError(f"{name} must be positive, got {value!r}")
+    return found
+
+
+def _tensor_argument(array: Any, index: int) -> TensorArgument:
+    array = np.asanyarray(array)
+    if array.ndim > MAX_DIMS:
+        raise ValueError(f"tensor {index} has {array.ndim} dimensions, at most {MAX_DIMS} are possible")
+    dtype = dtype_of(array.dtype, f"tensor {index}")
+    code = _TYPE_CODES.get(dtype.name if hasattr(dtype, "name") else str(dtype))
+    if code is None:
+        raise TypeError(f"tensor {index} has element type {dtype}, which tasks can't take")
+    if any(s < 0 or s % array.itemsize for s in array.strides):
+        raise ValueError(
+            f"tensor {index} has byte strides {array.strides}: negative ones, and parts of elements, can't be taken"
+        )
+    made = TensorArgument(data=array.ctypes.data, base=array.ctypes.data, ndims=array.ndim, dtype=code)
+    made.bytes = (
+        array.itemsize + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) if array.size else 0
+    )
+    for i, (extent, stride) in enumerate(zip(array.shape, array.strides, strict=True)):
+        made.shapes[i] = extent
+        made.strides[i] = stride // array.itemsize
+    return made
+
+
+def _scalar_bits(value: Any, index: int) -> int:
+    if isinstance(value, np.generic):
+        return (
+            int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
+            if value.dtype.kind != "i"
+            else int(value) & (2**64 - 1)
+        )
+    if isinstance(value, int):
+        return value & (2**64 - 1)
+    raise TypeError(
+        f"scalar {index} is {value!r}: give an int, a bool, or a NumPy scalar, which says how many bits it has"
+    )
+
+
+__all__ = ["HostProgram", "Kernel", "KernelArgs", "RunOptions", "RunResult", "TaskError", "as_array"]

@@ -1,0 +1,166 @@
+// The task runtime as a library: what the host calls, and the table that orchestration code calls.
+//
+// Design, in short (each header says more):
+//   task.h          tasks, buffers, and who may touch which field
+//   region.h        bytes of a view; writer_index.h: the live writers of a buffer
+//   memory.h        records and storage
+//   ready_queue.h   ready tasks of one worker; crew.h: the workers
+//   submit.h        ordering (the orchestrator); execute.h: running (workers); storage.h: buffers; lifecycle.h: the rest
+#include "runtime/lifecycle.h"
+
+#include <memory>
+
+namespace pto {
+namespace {
+
+Run& run() { return *Run::current; }
+
+void api_submit(TaskOutputTensors* made, const CoreTaskArgs& args, const Launch& launch) {
+    run().submit(*made, args, launch);
+}
+void api_allocate(TaskOutputTensors* made, const TensorCreateInfo* const* infos, uint32_t count, uint32_t line) {
+    run().allocate(*made, infos, count, line);
+}
+bool api_open_scope(PTO2ScopeMode mode, uint32_t line) { return run().open_scope(mode, line); }
+void api_close_scope() { run().close_scope(); }
+void* api_element(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, uint32_t size, bool write) {
+    return run().element(tensor, ndims, indices, size, write);
+}
+bool api_is_fatal() { return run().fatal(); }
+void api_report(int32_t code, const char* message) { run().kernel_failed(code, message); }
+int32_t api_vformat(char* text, size_t size, const char* format, __builtin_va_list values) {
+    return vsnprintf(text, size, format, values);
+}
+int32_t api_cluster_count() { return run().clusters(); }
+int32_t api_aiv_count() { return 2 * run().clusters(); }
+
+const Api table = {API_VERSION,  api_submit,   api_allocate, api_open_scope,    api_close_scope,
+                   api_element,  api_is_fatal, api_report,   api_vformat,       api_cluster_count,
+                   api_aiv_count};
+
+// Crews that are not at work. A run takes one of its size, or makes one: runs on several threads don't share any.
+class CrewRoom {
+   public:
+    std::unique_ptr<Crew> take(uint32_t threads) {
+        std::lock_guard<std::mutex> hold(lock_);
+        for (size_t i = 0; i < idle_.size(); ++i) {
+            if (idle_[i]->size() != threads + 1) continue;
+            std::unique_ptr<Crew> found = std::move(idle_[i]);
+            idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(i));
+            return found;
+        }
+        return nullptr;
+    }
+    void give(std::unique_ptr<Crew> crew) {
+        std::unique_ptr<Crew> oldest;  // dismissed without the lock
+        std::lock_guard<std::mutex> hold(lock_);
+        idle_.push_back(std::move(crew));
+        if (idle_.size() > kKeep) {
+            oldest = std::move(idle_.front());
+            idle_.erase(idle_.begin());
+        }
+    }
+    // In a forked child the threads do not exist.
+    void forget() {
+        for (auto& each : idle_) each.release();
+        idle_.clear();
+    }
+
+   private:
+    static constexpr size_t kKeep = 4;
+    std::mutex lock_;
+    std::vector<std::unique_ptr<Crew>> idle_;
+};
+
+CrewRoom& crews() {
+    // Never destroyed: at the end of the process threads must not be waited for.
+    static CrewRoom* room = [] {
+        auto* made = new CrewRoom;
+#if defined(__unix__) || defined(__APPLE__)
+        pthread_atfork(nullptr, nullptr, [] { crews().forget(); });
+#endif
+        return made;
+    }();
+    return *room;
+}
+
+struct Handle {
+    std::unique_ptr<Crew> crew;
+    std::unique_ptr<Run> run;
+    Program program;
+    Options options;
+    Report report;
+};
+
+}  // namespace
+}  // namespace pto
+
+// --- the host's side ------------------------------------------------------------------------------------------------
+
+PTO_EXPORT uint32_t pto_version() { return pto::API_VERSION; }
+
+// The sizes of the structs that the host mirrors, in the order in which they stand in options.h and records.h.
+PTO_EXPORT void pto_layout(uint32_t* sizes) {
+    const size_t found[] = {sizeof(pto::KernelInfo),   sizeof(pto::TensorArgument), sizeof(pto::Program),
+                            sizeof(pto::Options),      sizeof(pto::Counters),       sizeof(pto::Report),
+                            sizeof(pto::TaskRecord),   sizeof(pto::EdgeRecord),     sizeof(pto::AccessRecord),
+                            sizeof(pto::BufferRecord), sizeof(pto::Event),          sizeof(ChipTensor)};
+    for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); ++i) sizes[i] = static_cast<uint32_t>(found[i]);
+}
+
+PTO_EXPORT const void* pto_api() { return &pto::table; }
+
+// Runs a program to its end. The report says how it went. The handle holds the records and must be freed; null when
+// threads are stuck in kernels: then all that belongs to the run must stay where it is.
+PTO_EXPORT void* pto_run(const pto::Program* program, const pto::Options* options, pto::Report* report) {
+    using namespace pto;
+    auto handle = std::make_unique<Handle>();
+    handle->program = *program;
+    handle->options = *options;
+    memset(static_cast<void*>(&handle->report), 0, sizeof(Report));
+    handle->report.task = handle->report.kernel = -1;
+    uint32_t threads = options->workers > 0 ? options->workers - 1 : 0;
+    if (options->timeout > 0) ++threads;  // the orchestrator watches, and runs nothing itself
+    if (options->random_schedule) threads = 0;
+    handle->crew = crews().take(threads);
+    if (handle->crew == nullptr) handle->crew = std::make_unique<Crew>(threads);
+    handle->run = std::make_unique<Run>(*handle->crew, handle->program, handle->options, handle->report);
+    const bool ended = handle->run->go();
+    *report = handle->report;
+    if (!ended) {
+        handle.release();  // stuck threads still use it
+        return nullptr;
+    }
+    crews().give(std::move(handle->crew));
+    return handle.release();
+}
+
+PTO_EXPORT void pto_free(void* handle) { delete static_cast<pto::Handle*>(handle); }
+
+// A record's array and its length. 0 tasks, 1 edges, 2 accesses, 3 buffers, 4 events.
+PTO_EXPORT const void* pto_records(void* handle, uint32_t which, uint64_t* count) {
+    const pto::Run& run = *static_cast<pto::Handle*>(handle)->run;
+    const pto::Records& records = run.records();
+    switch (which) {
+        case 0:
+            *count = records.tasks.size();
+            return records.tasks.data();
+        case 1:
+            *count = records.edges.size();
+            return records.edges.data();
+        case 2:
+            *count = records.accesses.size();
+            return records.accesses.data();
+        case 3:
+            *count = records.buffers.size();
+            return records.buffers.data();
+        default:
+            *count = run.events().size();
+            return run.events().data();
+    }
+}
+
+// For kernels that are callbacks of the host: the run in which this thread executes one fails.
+PTO_EXPORT void pto_kernel_failed(const char* message) {
+    if (pto::Run::current != nullptr) pto::Run::current->kernel_failed(pto::ERROR_KERNEL, message);
+}

@@ -1,0 +1,256 @@
+// A run from begin to end: calling the orchestration, waiting, failing, cleaning up.
+#pragma once
+
+#include "storage.h"
+
+namespace pto {
+
+inline thread_local Run* Run::current = nullptr;
+inline thread_local const Task* Run::executing = nullptr;
+
+inline Run::Run(Crew& crew, const Program& program, const Options& options, Report& report)
+    : crew_(crew),
+      program_(program),
+      options_(options),
+      report_(report),
+      counters_(report.counters),
+      alone_(crew.size() == 1),
+      helps_(options.timeout <= 0 || crew.size() == 1),
+      random_(options.seed * 0x9e3779b97f4a7c15ull + 0x1234567ull) {
+    for (uint32_t i = 0; i < Crew::kRings; ++i) {
+        Ring& ring = rings_[i];
+        ring.window = options.window[i];
+        ring.budget = options.heap[i];
+        crew.storage[i].begin_run();
+        crew.storage[i].keep_at_most = ring.budget;
+    }
+    memset(static_cast<void*>(nothing_), 0, sizeof(nothing_));
+    for (uint32_t i = 0; i < crew.size(); ++i) {
+        crew.worker(i).completed.store(0, std::memory_order_relaxed);
+        crew.worker(i).events.clear();
+    }
+}
+
+inline Run::~Run() = default;
+
+inline bool Run::go() {
+    Run* outer = current;  // a kernel may run another program
+    const Task* outer_task = executing;
+    current = this;
+    executing = nullptr;
+    if (take_arguments()) {
+        if (!alone_) crew_.begin(this);
+        run_orchestration();
+        if (!finish()) {
+            current = outer;
+            executing = outer_task;
+            return false;
+        }
+        over_.store(true, std::memory_order_release);
+        if (!alone_) crew_.end();
+    }
+    clear();
+    current = outer;
+    executing = outer_task;
+    return true;
+}
+
+inline void Run::run_orchestration() {
+    if (program_.config != nullptr) {
+        const int64_t expected = program_.config(chip_args_).expected_arg_count;
+        const int64_t given = int64_t{program_.tensor_count} + program_.scalar_count;
+        if (expected != given) {
+            char text[160];
+            snprintf(text, sizeof(text), "the orchestration expects %lld arguments, %lld were given",
+                     static_cast<long long>(expected), static_cast<long long>(given));
+            fail(ERROR_ARGUMENTS, text);
+            return;
+        }
+    }
+    open_scope(PTO2ScopeMode::AUTO, 0);
+    try {
+        program_.entry(chip_args_);
+    } catch (const std::exception& error) {
+        char text[512];
+        snprintf(text, sizeof(text), "the orchestration threw an exception: %s", error.what());
+        fail(ERROR_PROGRAM, text);
+    } catch (...) {
+        fail(ERROR_PROGRAM, "the orchestration was stopped");  // by pto::Stop, behind an error that is reported already
+    }
+    while (!scopes_.empty()) close_scope();
+}
+
+// Waits for all tasks. False: some never end.
+inline bool Run::finish() {
+    const auto all_done = [&] { return completed() == submitted_; };
+    if (help_until(ERROR_SCHEDULER, all_done) == Wait::DONE) return true;
+    // Failed for want of progress: give slow kernels one more such time to end.
+    const uint64_t end = now_ns() + static_cast<uint64_t>(options_.timeout * 1e9);
+    while (!all_done()) {
+        if (now_ns() > end) {
+            report_.stuck = 1;
+            return false;
+        }
+        std::this_thread::yield();
+    }
+    return true;
+}
+
+inline void Run::clear() {
+    for (uint32_t i = 0; i < Crew::kRings; ++i) {
+        Ring& ring = rings_[i];
+        counters_.window_high_water[i] = ring.high_water;
+        for (; ring.head != ring.next; ++ring.head) {
+            if (Task* task = ring.table[ring.head & ring.mask]) retire(task);
+        }
+        counters_.heap_high_water[i] = crew_.storage[i].high_water();
+    }
+    reclaim_unused();
+    for (Allocation* each : argument_allocations_) reclaim(each);
+    for (uint32_t i = 0; i < crew_.size(); ++i) {
+        std::vector<Event>& found = crew_.worker(i).events;
+        events_.insert(events_.end(), found.begin(), found.end());
+        found.clear();
+    }
+    counters_.tasks = submitted_;
+}
+
+// --- errors ---------------------------------------------------------------------------------------------------------
+
+// The first error wins.
+inline void Run::fail(int32_t code, const char* message, uint32_t line, int64_t task, int32_t kernel) {
+    std::lock_guard<std::mutex> hold(fail_lock_);
+    if (fatal_.load(std::memory_order_relaxed) != 0) return;
+    report_.code = code;
+    report_.line = line;
+    report_.task = task;
+    report_.kernel = kernel;
+    snprintf(report_.message, sizeof(report_.message), "%s", message);
+    fatal_.store(1, std::memory_order_release);
+}
+
+// An error that is found while a kernel runs on this thread (or else in the orchestration).
+inline void Run::kernel_failed(int32_t code, const char* message) {
+    if (executing == nullptr) {
+        fail(code, message);
+        return;
+    }
+    const MixedKernels& kernels = executing->kernels;
+    const int32_t kernel = kernels.aic >= 0 ? kernels.aic : kernels.aiv0 >= 0 ? kernels.aiv0 : kernels.aiv1;
+    fail(code, message, executing->line, static_cast<int64_t>(executing->number), kernel);
+}
+
+// --- waiting --------------------------------------------------------------------------------------------------------
+
+inline uint64_t Run::completed() const {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < crew_.size(); ++i) sum += crew_.worker(i).completed.load(std::memory_order_acquire);
+    return sum;
+}
+
+inline Work Run::find_for_orchestrator() {
+    if (!options_.random_schedule) return find(crew_.worker(0));
+    if (ready_.empty()) return 0;
+    // splitmix64 (Steele, Lea, Flood 2014)
+    uint64_t z = (random_ += 0x9e3779b97f4a7c15ull);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    const size_t at = static_cast<size_t>((z ^ (z >> 31)) % ready_.size());
+    const Work found = ready_[at];
+    ready_[at] = ready_.back();
+    ready_.pop_back();
+    return found;
+}
+
+// Executes tasks, or waits for those who do, until `ready()`.
+template <typename Ready>
+inline Run::Wait Run::help_until(int32_t code_on_timeout, Ready&& ready) {
+    uint32_t idle = 0;
+    uint64_t seen = ~uint64_t{0}, since = 0;
+    while (!ready()) {
+        if (helps_) {
+            if (const Work work = find_for_orchestrator()) {
+                execute(crew_.worker(0), work);
+                ++counters_.helped;
+                idle = 0;
+                continue;
+            }
+            if (alone_) {
+                fail(ERROR_NO_PROGRESS, "no task can run, and not all have: the runtime lost one (a fault of the runtime)");
+                return Wait::FAILED;
+            }
+        }
+        ++idle;
+        if (idle < 1000) {
+            relax();
+        } else if (idle < 10000) {
+            std::this_thread::yield();
+        } else {
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+        }
+        if (options_.timeout > 0 && idle % 64 == 0 && stuck(seen, since, code_on_timeout)) return Wait::FAILED;
+    }
+    return Wait::DONE;
+}
+
+// Whether no task has ended for as long as the options allow.
+inline bool Run::stuck(uint64_t& seen, uint64_t& since, int32_t code) {
+    const uint64_t now = now_ns(), done = completed();
+    if (done != seen) {
+        seen = done;
+        since = now;
+        return false;
+    }
+    if (static_cast<double>(now - since) < options_.timeout * 1e9) return false;
+    char text[1600];
+    describe_stuck(text, sizeof(text));
+    fail(code, text);
+    return true;
+}
+
+// Which tasks run, and which wait for whom.
+inline void Run::describe_stuck(char* text, size_t size) {
+    size_t at = 0;
+    const auto add = [&](const char* format, auto... values) {
+        if (at >= size) return;
+        const int written = snprintf(text + at, size - at, format, values...);
+        if (written > 0) at += static_cast<size_t>(written);
+    };
+    add("no task has ended for %g s. Running:", options_.timeout);
+    uint32_t waiting = 0;
+    for (int pass = 0; pass < 2; ++pass) {
+        if (pass == 1) add("; waiting:");
+        uint32_t shown = 0;
+        for (Ring& ring : rings_) {
+            for (uint32_t number = ring.head; number != ring.next; ++number) {
+                Task* task = ring.table[number & ring.mask];
+                if (task == nullptr || task->done()) continue;
+                bool running = false;
+                for (uint32_t i = 0; i < crew_.size(); ++i) {
+                    running = running || crew_.worker(i).running.load(std::memory_order_relaxed) == task->number + 1;
+                }
+                if (pass == 1 && !running) ++waiting;
+                if (running != (pass == 0) || ++shown > 8) continue;
+                const MixedKernels& kernels = task->kernels;
+                const int32_t kernel = kernels.aic >= 0 ? kernels.aic : kernels.aiv0 >= 0 ? kernels.aiv0 : kernels.aiv1;
+                const char* name = kernel >= 0 ? program_.kernels[kernel].name : "dummy";
+                add(" task %llu (%s, line %u)", static_cast<unsigned long long>(task->number), name, task->line);
+                if (pass == 1) {
+                    add(" for %d producers", static_cast<int>(task->pending.load(std::memory_order_relaxed)));
+                    continue;
+                }
+                uint32_t consumers = 0;
+                Link* link = task->successors.load(std::memory_order_acquire);
+                for (; link != nullptr && link != Task::done_mark(); link = link->next) {
+                    if (++consumers > 4) continue;
+                    add("%s %llu", consumers == 1 ? ", awaited by" : ",",
+                        static_cast<unsigned long long>(link->consumer->number));
+                }
+            }
+        }
+        if (shown == 0) add(" none");
+        if (shown > 8) add(" and %u more", shown - 8);
+    }
+}
+
+}  // namespace pto

@@ -1,0 +1,174 @@
+// One run of an orchestration.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "crew.h"
+#include "options.h"
+#include "records.h"
+#include "task.h"
+
+namespace pto {
+
+// The blocks of one task, shared by the workers that run them. Lives until the last share is taken out of a queue, which
+// may be after the task has ended.
+struct BlockShare {
+    Task* task;
+    uint32_t count;
+    std::atomic<uint32_t> next;     // first block that nobody has taken
+    std::atomic<uint32_t> left;     // blocks that have not ended
+    std::atomic<uint32_t> holders;  // queued shares and workers in it
+};
+
+class Run {
+   public:
+    Run(Crew& crew, const Program& program, const Options& options, Report& report);
+    ~Run();
+
+    // The whole run, on the calling thread. False: threads are stuck in kernels, and everything must be left to them.
+    bool go();
+
+    const Records& records() const { return records_; }
+    const std::vector<Event>& events() const { return events_; }
+
+    // --- for the orchestration (its thread) ---
+    void submit(TaskOutputTensors& made, const CoreTaskArgs& args, const Launch& launch);
+    void allocate(TaskOutputTensors& made, const TensorCreateInfo* const* infos, uint32_t count, uint32_t line);
+    bool open_scope(PTO2ScopeMode mode, uint32_t line);
+    void close_scope();
+    void* element(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, uint32_t size, bool write);
+    int32_t clusters() const { return static_cast<int32_t>(options_.clusters); }
+
+    // --- for any thread ---
+    bool fatal() const { return fatal_.load(std::memory_order_relaxed) != 0; }
+    void fail(int32_t code, const char* message, uint32_t line = 0, int64_t task = -1, int32_t kernel = -1);
+    void kernel_failed(int32_t code, const char* message);
+
+    // --- for workers ---
+    bool over() const { return over_.load(std::memory_order_acquire); }
+    Work find(Worker& worker);
+    void execute(Worker& worker, Work work);
+
+    static thread_local Run* current;         // the run that this thread works for
+    static thread_local const Task* executing;  // the task whose kernel it runs
+
+   private:
+    struct Ring {
+        std::vector<Task*> table;  // by number, modulo its size (a power of two); null: done, or no task
+        uint32_t mask = 0;
+        uint32_t window = 0;
+        uint32_t head = 0;  // all before it are retired
+        uint32_t next = 0;
+        uint32_t high_water = 0;
+        uint64_t budget = 0;
+        uint64_t open_bytes = 0;  // of allocations whose scope is open
+    };
+    struct ScopeState {
+        PTO2ScopeMode mode;
+        uint32_t line;
+        uint32_t begin;  // first number of its ring that may belong to it
+        Allocation* allocations;
+    };
+    enum class Wait { DONE, FAILED };
+
+    static constexpr uint32_t kMaxDepth = 64;
+
+    // submitting
+    uint32_t depth() const { return static_cast<uint32_t>(scopes_.size()) - 1; }
+    uint32_t ring_index() const { return depth() < 3 ? depth() : 3; }
+    bool usable(const ChipTensor& tensor, uint32_t line);
+    bool check(const CoreTaskArgs& args, const Launch& launch);
+    bool make_room(Ring& ring, uint32_t line);
+    static void widen(Ring& ring);
+    void retire_done(Ring& ring, uint32_t at_most);
+    void retire(Task* task);
+    void need(Task* producer, uint64_t consumer, Reason reason);
+    void abandon();
+    void need_owner(const ChipTensor& tensor, uint64_t consumer, Reason reason);
+    void need_writers(const ChipTensor& tensor, const Region& region, uint64_t consumer, Reason reason);
+    void hold(Allocation* allocation, uint64_t consumer);
+    bool need_dependencies(const CoreTaskArgs& args, uint64_t consumer, uint32_t line);
+    Task* find_task(PTO2TaskId id, bool& known);
+    void register_writer(Task* task, const ChipTensor& tensor, const Region& region, bool replaces);
+    Task* new_task(const CoreTaskArgs& args, const Launch& launch, PTO2TaskId id, Allocation* outputs);
+    void link(Task* task);
+    void record_edge(uint64_t producer, uint64_t consumer, Reason reason, const Buffer* buffer, const Region* used,
+                     const Region* written);
+    void record_host_access(const ChipTensor& tensor, const Region& region, bool write);
+    void record_access(uint64_t task, const ChipTensor& tensor, Tag tag);
+
+    // storage
+    Allocation* new_allocation(const TensorCreateInfo* const* infos, uint32_t count, PTO2TaskId id, uint64_t owner,
+                               uint32_t line);
+    char* take_storage(uint32_t ring, size_t size, uint32_t line);
+    void reclaim(Allocation* allocation);
+    void reclaim_unused();
+    bool take_arguments();
+    static void fill(char* place, const TensorCreateInfo& info, uint64_t bytes, bool debug);
+
+    // waiting
+    uint64_t completed() const;
+    template <typename Ready>
+    Wait help_until(int32_t code_on_timeout, Ready&& ready);
+    Work find_for_orchestrator();
+    bool stuck(uint64_t& seen, uint64_t& since, int32_t code);
+    void describe_stuck(char* text, size_t size);
+    bool finish();
+    void clear();
+    void call_entry();
+    void run_orchestration();
+
+    // executing
+    Work run_task(Worker& worker, Task* task);
+    Work run_share(Worker& worker, BlockShare* share);
+    Work complete(Worker& worker, Task* task);
+    void run_block(Worker& worker, Task* task, uint32_t block);
+    void run_parts(Worker& worker, Task* task, uint32_t first_block, uint32_t blocks);
+    void call_kernel(Worker& worker, Task* task, int32_t kernel, uint32_t block, uint32_t part, int32_t lane);
+    bool predicate_holds(Task* task);
+    void push(Worker& worker, Work work);
+    void release(Allocation* allocation);
+    void became_ready(Task* task) {
+        if (options_.trace) task->ready_at = now_ns();
+    }
+
+    Crew& crew_;
+    const Program& program_;
+    const Options& options_;
+    Report& report_;
+    Counters& counters_;
+    const bool alone_;   // one thread only
+    const bool helps_;   // the orchestrator executes tasks
+    Ring rings_[Crew::kRings];
+    std::vector<ScopeState> scopes_;
+    std::vector<ChipTensor> arguments_;
+    ChipTaskArgs chip_args_;
+    std::vector<Allocation*> argument_allocations_;
+
+    uint64_t submitted_ = 0;
+    uint32_t buffers_ = 0;
+    uint64_t syncs_ = 0;  // element accesses of the orchestration, when recorded
+    std::vector<Task*> producers_;       // of the task that is being submitted
+    std::vector<Allocation*> holds_;     // what it is given
+    std::vector<uint64_t> edges_known_;  // producers whose edge is recorded
+    std::vector<Entry*> met_;
+    std::vector<uint64_t> number_of_id_[Crew::kRings];  // when recorded: of the task of each id
+    std::vector<Work> ready_;  // in a random schedule
+    uint64_t random_;
+    Records records_;
+    std::vector<Event> events_;
+
+    alignas(64) std::atomic<Allocation*> unused_{nullptr};
+    alignas(64) std::atomic<int32_t> fatal_{0};
+    std::atomic<bool> over_{false};
+    std::mutex fail_lock_;
+    ChipTensor nothing_[PTO_MAX_TENSORS];  // what references name after an error
+};
+
+}  // namespace pto
