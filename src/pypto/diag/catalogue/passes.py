@@ -224,8 +224,8 @@ ENTRIES = (
         title="an array that crosses the border of a scope",
         exception="PassError",
         explanation=(
-            "An array is a few words in the memory of the core that made it. A scope becomes a function that may run on "
-            "another core, so it can take in and give back tensors and scalars, but no array."
+            "An array is a few words in the memory of the core that made it. A scope becomes a function that may run "
+            "on another core, so it can take in and give back tensors and scalars, but no array."
         ),
         fix="Make and use the array on the same side of the scope; pass single elements instead.",
         phrases=("can't leave the function that makes it, and this scope",),
