@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -414,7 +415,7 @@ class Statements(Body):
         self.put(f"{counter} = 0")
         self.assign(counter, Value(INDEX))
         more = f" and ({self.loop_condition()})" if g.chance(40) else ""
-        with self.keeping(counter):
+        with self.keeping(counter, *self.indices_in(more)):
             self.open_loop(True)
             with self.block(f"while {counter} < {most}{more}:"), self.repeated(most):
                 self.put(f"{counter} = {counter} + 1")
@@ -422,6 +423,11 @@ class Statements(Body):
         self.env.live = self.close_loop(0)
         g.saw("while", *(["call in a while condition"] if "read(" in more or "[" in more else []))
         return True
+
+    def indices_in(self, condition: str) -> list[str]:
+        """What the condition of a ``while`` may take for an index: it is asked again behind the body."""
+        live = self.env.live
+        return [name for name in re.findall(r"\w+", condition) if name in live and live[name].limit is not None]
 
     # --- loops with explicit carries ----------------------------------------------------------------------------------
 
@@ -479,7 +485,7 @@ class Statements(Body):
             self.enter(names, values)
             more = f" and ({self.loop_condition()})" if g.chance(40) else ""
             self.put(f"pl.cond({names[0]} < {most}{more})")
-            with self.keeping(*results, *names):
+            with self.keeping(*results, *names, *self.indices_in(more)):
                 self.statements(0, 3)
             ends = self.yields(kinds, names, values, results, f"{names[0]} + 1")
         if loop.exits or loop.nexts:

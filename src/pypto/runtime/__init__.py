@@ -12,16 +12,17 @@ _FROM = {
     "pypto.runtime.bench": "BenchmarkStats TraceInvocation TraceSpan benchmark",
     "pypto.runtime.checking": "assert_close",
     "pypto.runtime.device_tensor": "DeviceTensor StackedDeviceTensor",
-    "pypto.runtime.errors": "ProgramError",
+    "pypto.runtime.errors": "ProgramError RaceError",
     "pypto.runtime.run_config": "RunConfig",
     "pypto.runtime.runner": "RunResult compile_program execute_compiled run run_test",
     "pypto.runtime.tensor_spec": "ScalarSpec TensorSpec",
     "pypto.runtime.worker": "ChipWorker RegistrationHandle Worker",
 }
 _SUBMODULES = (
-    "activations arrays artifact bench binding checking device_tensor element_types errors execute frames graph"
-    " interpreter kernel_scopes launches log mixed records regions report run_config runner scalar_args scalars"
-    " scope_tasks signature spans tensor_spec worker"
+    "activations arrays artifact bench binding build build_cache checking compilers device_tensor element_types errors"
+    " execute files frames graph host_cpu interpreter kernel_scopes launches log mixed races reachability recording"
+    " region_set regions report run_config runner scalar_args scalars scope_tasks signature spans task_records"
+    " tensor_spec trace worker"
 ).split()
 
 __getattr__, __dir__ = lazy_exports(__name__, spread(_FROM), _SUBMODULES)
@@ -31,6 +32,7 @@ __all__ = [
     "ChipWorker",
     "DeviceTensor",
     "ProgramError",
+    "RaceError",
     "RegistrationHandle",
     "RunConfig",
     "RunResult",

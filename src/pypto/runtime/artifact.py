@@ -22,6 +22,7 @@ from ..ir.enums import ParamDirection
 from ..ir.program import Function, Program
 from ..ir.serialization import deserialize, serialize
 from ..target.model import BackendType
+from .files import write_file
 from .signature import ParamInfo
 
 META = "compiled_meta.json"
@@ -61,20 +62,6 @@ def make_output_dir(output_dir: str | os.PathLike[str] | None, name: str) -> Pat
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-
-
-def write_file(path: Path, content: str | bytes) -> None:
-    """Write a whole file or none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    data = content.encode() if isinstance(content, str) else content
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 class LazyFiles:
@@ -299,6 +286,5 @@ __all__ = [
     "read_meta",
     "read_program",
     "version",
-    "write_file",
     "write_program",
 ]

@@ -7,6 +7,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
+from ..ir.dtype import DataType
 from .build import build, load
 
 SOURCES = Path(__file__).parent / "native"
@@ -24,9 +25,12 @@ u32, u64, i32, i64, f64, pointer = (
 )
 
 # Element types in the order of the enum in pto_types.h.
-DATA_TYPES = (
-    "FP32 FP16 INT32 INT16 INT8 UINT8 BF16 INT64 UINT64 UINT16 UINT32 BOOL FP8E4M3FN FP8E8M0 FP4E2M1 FP8E5M2"
-).split()
+ELEMENT_TYPES = tuple(
+    getattr(DataType, name)
+    for name in (
+        "FP32 FP16 INT32 INT16 INT8 UINT8 BF16 INT64 UINT64 UINT16 UINT32 BOOL FP8E4M3FN FP8E8M0 FP4 FP8E5M2"
+    ).split()
+)
 
 # Why a run failed, by the codes of the runtime (pto::Error).
 ERRORS = {
@@ -139,19 +143,6 @@ class TaskRecord(ctypes.Structure):
     )
 
 
-class EdgeRecord(ctypes.Structure):
-    _fields_ = (
-        ("producer", u64),
-        ("consumer", u64),
-        ("reason", u32),
-        ("buffer", u32),
-        ("low", i64),
-        ("high", i64),
-        ("producer_low", i64),
-        ("producer_high", i64),
-    )
-
-
 class Region(ctypes.Structure):
     _fields_ = (
         ("low", i64),
@@ -163,12 +154,32 @@ class Region(ctypes.Structure):
     )
 
 
+class EdgeRecord(ctypes.Structure):
+    _fields_ = (
+        ("producer", u64),
+        ("consumer", u64),
+        ("reason", u32),
+        ("buffer", u32),
+        ("used", Region),
+        ("written", Region),
+    )
+
+
 class AccessRecord(ctypes.Structure):
     _fields_ = (("task", u64), ("buffer", u32), ("tag", u32), ("after", u64), ("region", Region))
 
 
 class BufferRecord(ctypes.Structure):
-    _fields_ = (("number", u32), ("argument", i32), ("owner", u64), ("size", u64))
+    _fields_ = (
+        ("number", u32),
+        ("argument", i32),
+        ("owner", u64),
+        ("size", u64),
+        ("dtype", u32),
+        ("ndims", u32),
+        ("shapes", u32 * MAX_DIMS),
+        ("manual_dep", u32),
+    )
 
 
 class Event(ctypes.Structure):
@@ -181,6 +192,10 @@ class Event(ctypes.Structure):
         ("part", u32),
         ("unused", u32),
     )
+
+
+class TouchRecord(ctypes.Structure):
+    _fields_ = (("task", u64), ("buffer", u32), ("how", u32), ("region", Region))
 
 
 class ChipTensor(ctypes.Structure):
@@ -201,8 +216,8 @@ class ChipTensor(ctypes.Structure):
     )
 
 
-_RECORDS = (TaskRecord, EdgeRecord, AccessRecord, BufferRecord, Event)
-_MIRRORED = (KernelInfo, TensorArgument, Program, Options, Counters, Report, *_RECORDS, ChipTensor)
+RECORDS = (TaskRecord, EdgeRecord, AccessRecord, BufferRecord, Event, TouchRecord)
+_MIRRORED = (KernelInfo, TensorArgument, Program, Options, Counters, Report, *RECORDS, ChipTensor)
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(i64))  # of Python functions: takes the interpreter's lock when called
 
@@ -228,7 +243,7 @@ class TaskRuntime:
         library.pto_records.argtypes = (pointer, u32, ctypes.POINTER(u64))
         library.pto_records.restype = pointer
         library.pto_kernel_failed.argtypes = (ctypes.c_char_p,)
-        library.pto_kernel_failed.restype = None
+        library.pto_kernel_failed.restype = ctypes.c_bool
 
     def bind(self, library: ctypes.CDLL) -> None:
         """Let a library of orchestration code or kernels call this runtime, if it includes the runtime's header."""
@@ -242,9 +257,9 @@ class TaskRuntime:
             raise RuntimeError("a library was compiled for another version of the task runtime: build it again")
 
     def records(self, handle: int) -> tuple[Any, ...]:
-        """Copies of the arrays of tasks, edges, accesses, buffers and events of a run, as ctypes arrays."""
+        """Copies of the arrays of tasks, edges, accesses, buffers, events and touches of a run, as ctypes arrays."""
         found = []
-        for which, record in enumerate(_RECORDS):
+        for which, record in enumerate(RECORDS):
             count = u64()
             place = self.library.pto_records(handle, which, ctypes.byref(count))
             array = (record * count.value)()

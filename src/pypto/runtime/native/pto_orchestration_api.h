@@ -56,13 +56,32 @@ struct TensorCreateInfo {
     }
 };
 
+namespace pto {
+
+constexpr const char* SCOPE_HAS_ENDED =
+    "a tensor is used after the scope that allocated it has ended: allocate it in an outer scope, or use it before the end "
+    "of the scope";
+
+// What a reference names where there is no tensor.
+inline const ChipTensor& no_tensor() {
+    static const ChipTensor none{};
+    return none;
+}
+
+}  // namespace pto
+
 // The buffers that the runtime allocated for one task, in order, and its id.
 class TaskOutputTensors {
    public:
     const ChipTensor& get_ref(uint32_t index) const {
         if (index >= count_) {
             pto::misuse("TaskOutputTensors::get_ref: no such output");
-            index = 0;
+            return pto::no_tensor();
+        }
+        // Behind the end of its scope the place may hold another task's tensor.
+        if (tensors_[index].owner_task_id != id_) {
+            pto::misuse(pto::SCOPE_HAS_ENDED);
+            return pto::no_tensor();
         }
         return tensors_[index];
     }
@@ -217,8 +236,11 @@ class ChipTaskArgs {
         const ChipTensor& tensor_;
     };
     TensorArgument tensor(uint32_t index) const {
-        if (index >= tensor_count_) pto::misuse("ChipTaskArgs: no such tensor argument");
-        return TensorArgument(tensors_[index < tensor_count_ ? index : 0]);
+        if (index >= tensor_count_) {
+            pto::misuse("ChipTaskArgs: no such tensor argument");
+            return TensorArgument(pto::no_tensor());
+        }
+        return TensorArgument(tensors_[index]);
     }
     uint64_t scalar(uint32_t index) const {
         if (index >= scalar_count_) {
@@ -256,12 +278,14 @@ struct Api {
     void (*allocate)(TaskOutputTensors* made, const TensorCreateInfo* const* infos, uint32_t count, uint32_t line);
     bool (*open_scope)(PTO2ScopeMode mode, uint32_t line);
     void (*close_scope)();
-    void* (*element)(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, uint32_t size, bool write);
+    void* (*element)(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, uint32_t size, bool write,
+                     uint32_t line);
     bool (*is_fatal)();
     void (*report)(int32_t code, const char* message);
     int32_t (*vformat)(char* text, size_t size, const char* format, __builtin_va_list values);
     int32_t (*cluster_count)();
     int32_t (*aiv_count)();
+    void (*touch)(const ChipTensor& view, PtoAccess how);
 };
 constexpr uint32_t API_VERSION = 1;
 
@@ -342,16 +366,19 @@ inline TaskOutputTensors alloc_tensors(pto::LocatedInfo first, const Infos&... m
 
 // Element access from the orchestration: waits for the tensor's owner and the overlapping writers.
 template <typename T>
-inline T get_tensor_data(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices) {
+inline T get_tensor_data(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices,
+                         uint32_t line = __builtin_LINE()) {
     T value{};
-    const void* place = pto::api->element(tensor, ndims, indices, sizeof(T), false);
-    if (place != nullptr) memcpy(&value, place, sizeof(T));
+    const void* place = pto::api->element(tensor, ndims, indices, sizeof(T), false, line);
+    if (place == nullptr) throw pto::Stop{};  // no value: a loop that waits for one must not go on for ever
+    memcpy(&value, place, sizeof(T));
     return value;
 }
 // ... and, here, for the readers as well.
 template <typename T>
-inline void set_tensor_data(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, T value) {
-    void* place = pto::api->element(tensor, ndims, indices, sizeof(T), true);
+inline void set_tensor_data(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, T value,
+                            uint32_t line = __builtin_LINE()) {
+    void* place = pto::api->element(tensor, ndims, indices, sizeof(T), true, line);
     if (place != nullptr) memcpy(place, &value, sizeof(T));
 }
 

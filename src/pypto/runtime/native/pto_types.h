@@ -75,12 +75,12 @@ struct Buffer;  // the runtime's record of a buffer
 void misuse(const char* what);  // a view that can't be made: reported as error 5
 }  // namespace pto
 
-// A view of a buffer. Offsets and strides count elements. Default construction leaves it uninitialised.
+// A view of a buffer. Offsets and strides count elements. Default construction leaves all but `buffer` uninitialised.
 struct ChipTensor {
     uint64_t buffer_addr;
     uint64_t buffer_size;  // bytes
     PTO2TaskId owner_task_id;
-    pto::Buffer* buffer;
+    pto::Buffer* buffer = nullptr;  // null: this tensor was never given a value
     uint64_t start_offset;
     uint32_t ndims;
     DataType dtype;
@@ -103,12 +103,12 @@ struct ChipTensor {
     // Whether the elements stand in the buffer without gaps, in row-major order.
     bool contiguous_by_strides() const {
         int64_t expected = 1;
+        bool dense = true;
         for (uint32_t i = ndims; i-- > 0;) {
-            if (shapes[i] == 0) return true;
-            if (shapes[i] != 1 && strides[i] != expected) return false;
+            dense = dense && (shapes[i] == 1 || strides[i] == expected);
             expected *= shapes[i];
         }
-        return true;
+        return dense || expected == 0;
     }
 
     // A box: `extents` elements from `offsets` on, in each dimension.
@@ -203,6 +203,9 @@ struct PtoGlobalContext {
     int32_t sub_block_id;  // which vector lane of a mixed or dual-lane task: 0 or 1
 };
 using PtoKernel = void (*)(int64_t* args);
+
+// How a kernel touches bytes. Two accesses conflict unless both read or both are atomic.
+enum class PtoAccess : uint32_t { READ = 0, WRITE = 1, ATOMIC = 2 };
 
 // A scalar argument travels as 64 raw bits.
 template <typename T>

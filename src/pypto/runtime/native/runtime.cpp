@@ -6,6 +6,7 @@
 //   memory.h        records and storage
 //   ready_queue.h   ready tasks of one worker; crew.h: the workers
 //   submit.h        ordering (the orchestrator); execute.h: running (workers); storage.h: buffers; lifecycle.h: the rest
+//   monitor.h       who runs what, for another process to see; serve.h: the worker process of isolated runs
 #include "runtime/lifecycle.h"
 
 #include <memory>
@@ -23,20 +24,21 @@ void api_allocate(TaskOutputTensors* made, const TensorCreateInfo* const* infos,
 }
 bool api_open_scope(PTO2ScopeMode mode, uint32_t line) { return run().open_scope(mode, line); }
 void api_close_scope() { run().close_scope(); }
-void* api_element(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, uint32_t size, bool write) {
-    return run().element(tensor, ndims, indices, size, write);
+void* api_element(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, uint32_t size, bool write,
+                  uint32_t line) {
+    return run().element(tensor, ndims, indices, size, write, line);
 }
 bool api_is_fatal() { return run().fatal(); }
 void api_report(int32_t code, const char* message) { run().kernel_failed(code, message); }
 int32_t api_vformat(char* text, size_t size, const char* format, __builtin_va_list values) {
     return vsnprintf(text, size, format, values);
 }
+void api_touch(const ChipTensor& view, PtoAccess how) { run().touch(view, how); }
 int32_t api_cluster_count() { return run().clusters(); }
 int32_t api_aiv_count() { return 2 * run().clusters(); }
 
-const Api table = {API_VERSION,  api_submit,   api_allocate, api_open_scope,    api_close_scope,
-                   api_element,  api_is_fatal, api_report,   api_vformat,       api_cluster_count,
-                   api_aiv_count};
+const Api table = {API_VERSION,  api_submit,   api_allocate, api_open_scope,    api_close_scope, api_element,
+                   api_is_fatal, api_report,   api_vformat,  api_cluster_count, api_aiv_count,   api_touch};
 
 // Crews that are not at work. A run takes one of its size, or makes one: runs on several threads don't share any.
 class CrewRoom {
@@ -104,7 +106,8 @@ PTO_EXPORT void pto_layout(uint32_t* sizes) {
     const size_t found[] = {sizeof(pto::KernelInfo),   sizeof(pto::TensorArgument), sizeof(pto::Program),
                             sizeof(pto::Options),      sizeof(pto::Counters),       sizeof(pto::Report),
                             sizeof(pto::TaskRecord),   sizeof(pto::EdgeRecord),     sizeof(pto::AccessRecord),
-                            sizeof(pto::BufferRecord), sizeof(pto::Event),          sizeof(ChipTensor)};
+                            sizeof(pto::BufferRecord), sizeof(pto::Event),          sizeof(pto::TouchRecord),
+                            sizeof(ChipTensor)};
     for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); ++i) sizes[i] = static_cast<uint32_t>(found[i]);
 }
 
@@ -137,7 +140,14 @@ PTO_EXPORT void* pto_run(const pto::Program* program, const pto::Options* option
 
 PTO_EXPORT void pto_free(void* handle) { delete static_cast<pto::Handle*>(handle); }
 
-// A record's array and its length. 0 tasks, 1 edges, 2 accesses, 3 buffers, 4 events.
+// Bytes of one record of that kind; 0: there is no such kind.
+PTO_EXPORT size_t pto_record_size(uint32_t which) {
+    const size_t sizes[] = {sizeof(pto::TaskRecord),   sizeof(pto::EdgeRecord), sizeof(pto::AccessRecord),
+                            sizeof(pto::BufferRecord), sizeof(pto::Event),      sizeof(pto::TouchRecord)};
+    return which < sizeof(sizes) / sizeof(sizes[0]) ? sizes[which] : 0;
+}
+
+// A record's array and its length. 0 tasks, 1 edges, 2 accesses, 3 buffers, 4 events, 5 touches.
 PTO_EXPORT const void* pto_records(void* handle, uint32_t which, uint64_t* count) {
     const pto::Run& run = *static_cast<pto::Handle*>(handle)->run;
     const pto::Records& records = run.records();
@@ -154,13 +164,19 @@ PTO_EXPORT const void* pto_records(void* handle, uint32_t which, uint64_t* count
         case 3:
             *count = records.buffers.size();
             return records.buffers.data();
-        default:
+        case 4:
             *count = run.events().size();
             return run.events().data();
+        default:
+            *count = records.touches.size();
+            return records.touches.data();
     }
 }
 
-// For kernels that are callbacks of the host: the run in which this thread executes one fails.
-PTO_EXPORT void pto_kernel_failed(const char* message) {
-    if (pto::Run::current != nullptr) pto::Run::current->kernel_failed(pto::ERROR_KERNEL, message);
+// For kernels that are callbacks of the host: the run in which this thread executes one fails. True: with this error.
+PTO_EXPORT bool pto_kernel_failed(const char* message) {
+    return pto::Run::current != nullptr && pto::Run::current->kernel_failed(pto::ERROR_KERNEL, message);
 }
+
+// Last: the worker process calls what is above.
+#include "runtime/serve.h"

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "monitor.h"
 #include "run.h"
 
 namespace pto {
@@ -173,6 +174,8 @@ inline void Run::call_kernel(Worker& worker, Task* task, int32_t kernel, uint32_
     args[PTO_LOCAL_CONTEXT_SLOT] = reinterpret_cast<int64_t>(&local);
     args[PTO_GLOBAL_CONTEXT_SLOT] = reinterpret_cast<int64_t>(&global);
     executing = task;
+    executing_kernel = kernel;
+    const Watch watch(*task, kernel);
     const uint64_t start = options_.trace ? now_ns() : 0;
     try {
         program_.kernels[kernel].function(args);

@@ -7,6 +7,7 @@ namespace pto {
 
 inline thread_local Run* Run::current = nullptr;
 inline thread_local const Task* Run::executing = nullptr;
+inline thread_local int32_t Run::executing_kernel = -1;
 
 inline Run::Run(Crew& crew, const Program& program, const Options& options, Report& report)
     : crew_(crew),
@@ -36,6 +37,7 @@ inline Run::~Run() = default;
 inline bool Run::go() {
     Run* outer = current;  // a kernel may run another program
     const Task* outer_task = executing;
+    const int32_t outer_kernel = executing_kernel;
     current = this;
     executing = nullptr;
     if (take_arguments()) {
@@ -44,14 +46,18 @@ inline bool Run::go() {
         if (!finish()) {
             current = outer;
             executing = outer_task;
+            executing_kernel = outer_kernel;
             return false;
         }
         over_.store(true, std::memory_order_release);
         if (!alone_) crew_.end();
+        // Shares in tasks whose blocks others have run: idle threads would look at them again and again.
+        while (const Work share = find(crew_.worker(0))) execute(crew_.worker(0), share);
     }
     clear();
     current = outer;
     executing = outer_task;
+    executing_kernel = outer_kernel;
     return true;
 }
 
@@ -83,7 +89,7 @@ inline void Run::run_orchestration() {
 // Waits for all tasks. False: some never end.
 inline bool Run::finish() {
     const auto all_done = [&] { return completed() == submitted_; };
-    if (help_until(ERROR_SCHEDULER, all_done) == Wait::DONE) return true;
+    if (help_until(ERROR_SCHEDULER, 0, all_done) == Wait::DONE) return true;
     // Failed for want of progress: give slow kernels one more such time to end.
     const uint64_t end = now_ns() + static_cast<uint64_t>(options_.timeout * 1e9);
     while (!all_done()) {
@@ -118,26 +124,28 @@ inline void Run::clear() {
 // --- errors ---------------------------------------------------------------------------------------------------------
 
 // The first error wins.
-inline void Run::fail(int32_t code, const char* message, uint32_t line, int64_t task, int32_t kernel) {
+inline bool Run::fail(int32_t code, const char* message, uint32_t line, int64_t task, int32_t kernel) {
     std::lock_guard<std::mutex> hold(fail_lock_);
-    if (fatal_.load(std::memory_order_relaxed) != 0) return;
-    report_.code = code;
+    if (fatal_.load(std::memory_order_relaxed) != 0) return false;
+    report_.code = code != ERROR_NONE ? code : ERROR_PROGRAM;
     report_.line = line;
     report_.task = task;
     report_.kernel = kernel;
     snprintf(report_.message, sizeof(report_.message), "%s", message);
     fatal_.store(1, std::memory_order_release);
+    return true;
+}
+
+// The kernel by which a task is named; -1: it has none.
+inline int32_t first_kernel(const Task& task) {
+    const MixedKernels& kernels = task.kernels;
+    return kernels.aic >= 0 ? kernels.aic : kernels.aiv0 >= 0 ? kernels.aiv0 : kernels.aiv1;
 }
 
 // An error that is found while a kernel runs on this thread (or else in the orchestration).
-inline void Run::kernel_failed(int32_t code, const char* message) {
-    if (executing == nullptr) {
-        fail(code, message);
-        return;
-    }
-    const MixedKernels& kernels = executing->kernels;
-    const int32_t kernel = kernels.aic >= 0 ? kernels.aic : kernels.aiv0 >= 0 ? kernels.aiv0 : kernels.aiv1;
-    fail(code, message, executing->line, static_cast<int64_t>(executing->number), kernel);
+inline bool Run::kernel_failed(int32_t code, const char* message) {
+    if (executing == nullptr) return fail(code, message);
+    return fail(code, message, executing->line, static_cast<int64_t>(executing->number), executing_kernel);
 }
 
 // --- waiting --------------------------------------------------------------------------------------------------------
@@ -162,9 +170,9 @@ inline Work Run::find_for_orchestrator() {
     return found;
 }
 
-// Executes tasks, or waits for those who do, until `ready()`.
+// Executes tasks, or waits for those who do, until `ready()`. `line`: of the orchestration, where it waits.
 template <typename Ready>
-inline Run::Wait Run::help_until(int32_t code_on_timeout, Ready&& ready) {
+inline Run::Wait Run::help_until(int32_t code_on_timeout, uint32_t line, Ready&& ready) {
     uint32_t idle = 0;
     uint64_t seen = ~uint64_t{0}, since = 0;
     while (!ready()) {
@@ -188,13 +196,15 @@ inline Run::Wait Run::help_until(int32_t code_on_timeout, Ready&& ready) {
         } else {
             std::this_thread::sleep_for(std::chrono::microseconds(20));
         }
-        if (options_.timeout > 0 && idle % 64 == 0 && stuck(seen, since, code_on_timeout)) return Wait::FAILED;
+        // A yield can take as long as others use the core for, so the clock is read after each.
+        const bool look = options_.timeout > 0 && (idle >= 1000 || idle % 64 == 0);
+        if (look && stuck(seen, since, code_on_timeout, line)) return Wait::FAILED;
     }
     return Wait::DONE;
 }
 
 // Whether no task has ended for as long as the options allow.
-inline bool Run::stuck(uint64_t& seen, uint64_t& since, int32_t code) {
+inline bool Run::stuck(uint64_t& seen, uint64_t& since, int32_t code, uint32_t line) {
     const uint64_t now = now_ns(), done = completed();
     if (done != seen) {
         seen = done;
@@ -203,13 +213,18 @@ inline bool Run::stuck(uint64_t& seen, uint64_t& since, int32_t code) {
     }
     if (static_cast<double>(now - since) < options_.timeout * 1e9) return false;
     char text[1600];
-    describe_stuck(text, sizeof(text));
-    fail(code, text);
+    const Task* running = describe_stuck(text, sizeof(text));
+    if (running != nullptr && code == ERROR_SCHEDULER) {
+        fail(code, text, running->line, static_cast<int64_t>(running->number), first_kernel(*running));
+    } else {
+        fail(code, text, line);
+    }
     return true;
 }
 
-// Which tasks run, and which wait for whom.
-inline void Run::describe_stuck(char* text, size_t size) {
+// Which tasks run, and which wait for whom. Returns the oldest that runs, or null.
+inline const Task* Run::describe_stuck(char* text, size_t size) {
+    const Task* oldest = nullptr;
     size_t at = 0;
     const auto add = [&](const char* format, auto... values) {
         if (at >= size) return;
@@ -231,8 +246,8 @@ inline void Run::describe_stuck(char* text, size_t size) {
                 }
                 if (pass == 1 && !running) ++waiting;
                 if (running != (pass == 0) || ++shown > 8) continue;
-                const MixedKernels& kernels = task->kernels;
-                const int32_t kernel = kernels.aic >= 0 ? kernels.aic : kernels.aiv0 >= 0 ? kernels.aiv0 : kernels.aiv1;
+                if (running && (oldest == nullptr || task->number < oldest->number)) oldest = task;
+                const int32_t kernel = first_kernel(*task);
                 const char* name = kernel >= 0 ? program_.kernels[kernel].name : "dummy";
                 add(" task %llu (%s, line %u)", static_cast<unsigned long long>(task->number), name, task->line);
                 if (pass == 1) {
@@ -251,6 +266,7 @@ inline void Run::describe_stuck(char* text, size_t size) {
         if (shown == 0) add(" none");
         if (shown > 8) add(" and %u more", shown - 8);
     }
+    return oldest;
 }
 
 }  // namespace pto

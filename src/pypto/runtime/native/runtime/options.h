@@ -43,7 +43,7 @@ struct Options {
     uint32_t strict_heap;     // 1: an allocation that can never fit is an error; 0: the heap grows
     uint32_t random_schedule; // 1: one thread, ready tasks in a random order
     uint64_t seed;
-    uint32_t record;          // 1: tasks, edges, accesses
+    uint32_t record;          // 1: tasks, edges, arguments; 2: what kernels say that they touch as well
     uint32_t trace;           // 1: times as well
     uint32_t fill;            // 1: fresh buffers are filled with NaN or a pattern
     uint32_t clusters;        // what rt_available_cluster_count() says

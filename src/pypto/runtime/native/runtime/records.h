@@ -27,9 +27,9 @@ struct EdgeRecord {
     uint64_t producer;
     uint64_t consumer;
     uint32_t reason;
-    uint32_t buffer;    // number, for ALLOCATION and OVERLAP
-    int64_t low, high;  // bytes that the consumer uses, within the buffer
-    int64_t producer_low, producer_high;
+    uint32_t buffer;  // number; all ones for EXPLICIT
+    Region used;      // by the consumer, for OVERLAP
+    Region written;   // by the producer
 };
 
 // One argument of one task, or an access of the orchestration itself (task = all ones).
@@ -41,11 +41,23 @@ struct AccessRecord {
     Region region;
 };
 
+// Bytes that a kernel said it touches. A task that says so for any has said it for all.
+struct TouchRecord {
+    uint64_t task;
+    uint32_t buffer;
+    uint32_t how;  // PtoAccess
+    Region region;
+};
+
 struct BufferRecord {
     uint32_t number;
     int32_t argument;  // of the run; -1: allocated by a task
     uint64_t owner;    // number of that task
     uint64_t size;
+    uint32_t dtype;  // and shape: as it was made
+    uint32_t ndims;
+    uint32_t shapes[PTO_MAX_DIMS];
+    uint32_t manual_dep;
 };
 
 struct Records {
@@ -53,12 +65,7 @@ struct Records {
     std::vector<EdgeRecord> edges;
     std::vector<AccessRecord> accesses;
     std::vector<BufferRecord> buffers;
-    void clear() {
-        tasks.clear();
-        edges.clear();
-        accesses.clear();
-        buffers.clear();
-    }
+    std::vector<TouchRecord> touches;
 };
 
 }  // namespace pto

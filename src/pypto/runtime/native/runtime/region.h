@@ -12,8 +12,11 @@ struct Region {
     int64_t high = 0;
     int64_t run = 0;
     uint32_t levels = 0;
-    int64_t stride[PTO_MAX_DIMS];  // of `levels` levels; the rest is not initialised
+    int64_t stride[PTO_MAX_DIMS];
     int64_t extent[PTO_MAX_DIMS];
+
+    // Of the levels, only those that are there are ever initialised: most regions have none.
+    Region() {}
 
     bool empty() const { return low == high; }
 
@@ -70,7 +73,7 @@ struct Region {
                 made.run = 0;
                 return made;
             }
-            if (tensor.shapes[i] == 1) continue;
+            if (tensor.shapes[i] == 1 || tensor.strides[i] == 0) continue;  // the same bytes, once or again and again
             Level level{tensor.strides[i] * size, tensor.shapes[i]};
             uint32_t at = count++;
             while (at > 0 && found[at - 1].stride > level.stride) {
@@ -162,13 +165,15 @@ inline bool overlaps(const Region& a, const Region& b) {
 inline bool covers(const Region& outer, const Region& inner) {
     if (outer.low > inner.low || outer.high < inner.high) return false;
     if (outer.levels == 0) return true;
-    if (!outer.same_strides(inner) || !outer.digital() || !inner.digital()) return false;
+    // A contiguous region is a box, too, of one repetition at each level.
+    const bool flat = inner.levels == 0;
+    if (!outer.digital() || (!flat && (!outer.same_strides(inner) || !inner.digital()))) return false;
     int64_t at_o = outer.low, at_i = inner.low;
     for (uint32_t i = 0; i < outer.levels; ++i) {
-        const int64_t first_o = at_o / outer.stride[i], first_i = at_i / inner.stride[i];
-        if (first_i < first_o || first_i + inner.extent[i] > first_o + outer.extent[i]) return false;
+        const int64_t first_o = at_o / outer.stride[i], first_i = at_i / outer.stride[i];
+        if (first_i < first_o || first_i + (flat ? 1 : inner.extent[i]) > first_o + outer.extent[i]) return false;
         at_o %= outer.stride[i];
-        at_i %= inner.stride[i];
+        at_i %= outer.stride[i];
     }
     return at_i >= at_o && at_i + inner.run <= at_o + outer.run;
 }

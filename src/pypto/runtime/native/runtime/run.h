@@ -42,13 +42,16 @@ class Run {
     void allocate(TaskOutputTensors& made, const TensorCreateInfo* const* infos, uint32_t count, uint32_t line);
     bool open_scope(PTO2ScopeMode mode, uint32_t line);
     void close_scope();
-    void* element(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, uint32_t size, bool write);
+    void* element(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, uint32_t size, bool write,
+                  uint32_t line);
     int32_t clusters() const { return static_cast<int32_t>(options_.clusters); }
 
     // --- for any thread ---
     bool fatal() const { return fatal_.load(std::memory_order_relaxed) != 0; }
-    void fail(int32_t code, const char* message, uint32_t line = 0, int64_t task = -1, int32_t kernel = -1);
-    void kernel_failed(int32_t code, const char* message);
+    // True: it is the first error of the run, and so the one that is reported.
+    bool fail(int32_t code, const char* message, uint32_t line = 0, int64_t task = -1, int32_t kernel = -1);
+    bool kernel_failed(int32_t code, const char* message);
+    void touch(const ChipTensor& view, PtoAccess how);
 
     // --- for workers ---
     bool over() const { return over_.load(std::memory_order_acquire); }
@@ -57,6 +60,7 @@ class Run {
 
     static thread_local Run* current;         // the run that this thread works for
     static thread_local const Task* executing;  // the task whose kernel it runs
+    static thread_local int32_t executing_kernel;
 
    private:
     struct Ring {
@@ -100,6 +104,7 @@ class Run {
     void link(Task* task);
     void record_edge(uint64_t producer, uint64_t consumer, Reason reason, const Buffer* buffer, const Region* used,
                      const Region* written);
+    void record_buffer(const ChipTensor& tensor, int32_t argument, uint64_t owner);
     void record_host_access(const ChipTensor& tensor, const Region& region, bool write);
     void record_access(uint64_t task, const ChipTensor& tensor, Tag tag);
 
@@ -115,10 +120,10 @@ class Run {
     // waiting
     uint64_t completed() const;
     template <typename Ready>
-    Wait help_until(int32_t code_on_timeout, Ready&& ready);
+    Wait help_until(int32_t code_on_timeout, uint32_t line, Ready&& ready);
     Work find_for_orchestrator();
-    bool stuck(uint64_t& seen, uint64_t& since, int32_t code);
-    void describe_stuck(char* text, size_t size);
+    bool stuck(uint64_t& seen, uint64_t& since, int32_t code, uint32_t line);
+    const Task* describe_stuck(char* text, size_t size);
     bool finish();
     void clear();
     void call_entry();
@@ -163,6 +168,7 @@ class Run {
     uint64_t random_;
     Records records_;
     std::vector<Event> events_;
+    std::mutex touch_lock_;
 
     alignas(64) std::atomic<Allocation*> unused_{nullptr};
     alignas(64) std::atomic<int32_t> fatal_{0};

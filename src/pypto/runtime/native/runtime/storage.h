@@ -34,9 +34,7 @@ inline bool Run::take_arguments() {
         buffer->size = allocation->bytes;
         buffer->number = buffers_++;
         argument_allocations_.push_back(allocation);
-        if (options_.record) {
-            records_.buffers.push_back({buffer->number, static_cast<int32_t>(order[at]), ~uint64_t{0}, buffer->size});
-        }
+        const uint32_t first = order[at];
         for (; at < next; ++at) {
             const TensorArgument& given = program_.tensors[order[at]];
             ChipTensor& tensor = arguments_[order[at]];
@@ -63,6 +61,7 @@ inline bool Run::take_arguments() {
             }
             tensor.is_contiguous = tensor.contiguous_by_strides();
         }
+        if (options_.record) record_buffer(arguments_[first], static_cast<int32_t>(first), ~uint64_t{0});
     }
     chip_args_.tensors_ = arguments_.data();
     chip_args_.scalars_ = program_.scalars;
@@ -135,7 +134,7 @@ inline Allocation* Run::new_allocation(const TensorCreateInfo* const* infos, uin
             tensor.strides[d] = stride;
             stride *= info.shapes[d];
         }
-        if (options_.record) records_.buffers.push_back({buffer->number, -1, owner, buffer->size});
+        if (options_.record) record_buffer(tensor, -1, owner);
         if (info.has_initial_value || options_.fill) fill(storage + places[i], info, sizes[i], options_.fill != 0);
     }
     return made;
@@ -194,7 +193,7 @@ inline char* Run::take_storage(uint32_t ring_number, size_t size, uint32_t line)
             ++counters_.heap_grown;
         } else {
             ++counters_.waits;
-            const Wait end = help_until(ERROR_SCHEDULER, [&] {
+            const Wait end = help_until(ERROR_SCHEDULER, line, [&] {
                 reclaim_unused();
                 return storage.live() + size <= ring.budget;
             });
@@ -242,20 +241,21 @@ inline void Run::reclaim(Allocation* allocation) {
 
 // --- elements -------------------------------------------------------------------------------------------------------
 
-inline void* Run::element(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, uint32_t size, bool write) {
-    if (fatal() || !usable(tensor, 0)) return nullptr;
+inline void* Run::element(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, uint32_t size, bool write,
+                          uint32_t line) {
+    if (fatal() || !usable(tensor, line)) return nullptr;
     char text[200];
     if (ndims != tensor.ndims || size != pto_element_size(tensor.dtype)) {
         snprintf(text, sizeof(text), "element access with %u indices and %u bytes to a tensor of %u dimensions and %u bytes",
                  ndims, size, tensor.ndims, pto_element_size(tensor.dtype));
-        fail(ERROR_ARGUMENTS, text);
+        fail(ERROR_ARGUMENTS, text, line);
         return nullptr;
     }
     for (uint32_t i = 0; i < ndims; ++i) {
         if (indices[i] >= tensor.shapes[i]) {
             snprintf(text, sizeof(text), "element access: index %u of dimension %u, which has %u", indices[i], i,
                      tensor.shapes[i]);
-            fail(ERROR_ARGUMENTS, text);
+            fail(ERROR_ARGUMENTS, text, line);
             return nullptr;
         }
     }
@@ -294,9 +294,25 @@ inline void* Run::element(const ChipTensor& tensor, uint32_t ndims, const uint32
     };
     if (!ready()) {
         ++counters_.waits;
-        if (help_until(ERROR_DATA_TIMEOUT, ready) != Wait::DONE) return nullptr;
+        if (help_until(ERROR_DATA_TIMEOUT, line, ready) != Wait::DONE) return nullptr;
     }
     return place;
+}
+
+// `tensor`: the whole buffer, as it was made.
+inline void Run::record_buffer(const ChipTensor& tensor, int32_t argument, uint64_t owner) {
+    const Buffer& buffer = *tensor.buffer;
+    BufferRecord made{buffer.number, argument, owner, buffer.size, static_cast<uint32_t>(tensor.dtype), tensor.ndims, {},
+                      buffer.manual_dep};
+    for (uint32_t i = 0; i < tensor.ndims; ++i) made.shapes[i] = tensor.shapes[i];
+    records_.buffers.push_back(made);
+}
+
+inline void Run::touch(const ChipTensor& view, PtoAccess how) {
+    if (options_.record < 2 || executing == nullptr) return;
+    const TouchRecord made{executing->number, view.buffer->number, static_cast<uint32_t>(how), Region::of(view)};
+    std::lock_guard<std::mutex> hold(touch_lock_);
+    records_.touches.push_back(made);
 }
 
 // When recorded: each task behind it is ordered after the tasks that it waited for, done or not.

@@ -98,6 +98,7 @@ inline void Run::submit(TaskOutputTensors& made, const CoreTaskArgs& args, const
     ring.table[ring.next & ring.mask] = task;
     ++ring.next;
     ++submitted_;
+    Watch::submitted(launch.line);
     made.id_ = id;
     if (options_.record) {
         number_of_id_[ring_number].push_back(number);
@@ -140,8 +141,7 @@ inline bool Run::usable(const ChipTensor& tensor, uint32_t line) {
     if (buffer != nullptr && buffer->allocation != nullptr) {
         const Allocation& allocation = *buffer->allocation;
         if (allocation.open && allocation.owner == tensor.owner_task_id && buffer->address == tensor.buffer_addr) return true;
-        fail(ERROR_ARGUMENTS, "a tensor is used after the scope that allocated it has ended: allocate it in an outer scope, "
-             "or use it before the end of the scope", line);
+        fail(ERROR_ARGUMENTS, SCOPE_HAS_ENDED, line);
         return false;
     }
     fail(ERROR_ARGUMENTS, "a tensor argument was never given a value", line);
@@ -258,7 +258,7 @@ inline void Run::widen(Ring& ring) {
 inline bool Run::make_room(Ring& ring, uint32_t line) {
     retire_done(ring, 4);
     const size_t index = static_cast<size_t>(&ring - rings_);
-    ring.high_water = std::max(ring.high_water, ring.next - ring.head + 1);
+    ring.high_water = std::max(ring.high_water, std::min(ring.next - ring.head + 1, ring.window));
     if (ring.next - ring.head < ring.window) {
         if (ring.next - ring.head == ring.table.size()) widen(ring);
         // Enough work for everybody: lend a hand before the records in flight fall out of the cache.
@@ -284,7 +284,7 @@ inline bool Run::make_room(Ring& ring, uint32_t line) {
     }
     ++counters_.waits;
     const uint32_t enough = ring.window - (ring.window + 7) / 8;
-    return help_until(ERROR_SCHEDULER, [&] {
+    return help_until(ERROR_SCHEDULER, line, [&] {
                retire_done(ring, ~0u);
                const uint32_t in_flight = ring.next - ring.head;
                // All of it, in the interest of the cache; less, where the scope keeps the rest.
@@ -480,8 +480,7 @@ inline void Run::record_edge(uint64_t producer, uint64_t consumer, Reason reason
     edges_known_.push_back(producer);
     ++counters_.edges[static_cast<uint32_t>(reason)];
     records_.edges.push_back({producer, consumer, static_cast<uint32_t>(reason), buffer != nullptr ? buffer->number : ~0u,
-                              used != nullptr ? used->low : 0, used != nullptr ? used->high : 0,
-                              written != nullptr ? written->low : 0, written != nullptr ? written->high : 0});
+                              used != nullptr ? *used : Region{}, written != nullptr ? *written : Region{}});
 }
 
 inline void Run::record_access(uint64_t task, const ChipTensor& tensor, Tag tag) {

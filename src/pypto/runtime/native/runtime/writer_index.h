@@ -150,10 +150,23 @@ class WriterIndex {
             path.steps[path.depth++] = {region.low, region.high};
         } else if (region.same_strides(group.strides) && region.digital()) {
             digits(region, path);
-        } else {  // only the outermost digit of the bytes in question is known
-            const int64_t outer = group.strides.stride[0];
-            path.steps[path.depth++] = {region.low / outer, (region.high - 1) / outer + 1};
-            for (uint32_t i = 1; i <= group.strides.levels; ++i) path.steps[path.depth++] = {INT64_MIN, INT64_MAX};
+        } else {
+            common_digits(group.strides, region.low, region.high - 1, path);
+        }
+    }
+
+    // What is known of the digits of all bytes from `first` to `last`: those that these two share, and the range of the
+    // next one.
+    static void common_digits(const Region& strides, int64_t first, int64_t last, Path& path) {
+        bool shared = true;
+        for (uint32_t i = 0; i <= strides.levels; ++i) {
+            const int64_t stride = i < strides.levels ? strides.stride[i] : 1;
+            Interval step{INT64_MIN, INT64_MAX};
+            if (shared) step = {first / stride, last / stride + 1};
+            shared = shared && first / stride == last / stride;
+            path.steps[path.depth++] = step;
+            first %= stride;
+            last %= stride;
         }
     }
 
