@@ -105,6 +105,7 @@ def build(
     name: str = "library",
     sanitize: Sanitizer | None = None,
     compiler: Compiler | None = None,
+    executable: bool = False,
 ) -> BuiltLibrary:
     """Compile C++17 sources to one shared library, or find it in the cache.
 
@@ -112,13 +113,14 @@ def build(
     Sources are compiled as copies: other files of their folder are found only if it is one of ``include_dirs``. Every
     file below these is part of the key, so they should be small; use ``-isystem`` among the flags for a large one.
     ``flags`` follow the default ones, so they win; ``link`` ends the command of the linker (paths in it: absolute).
-    ``sanitize``: build with that sanitizer; see :func:`load`.
+    ``sanitize``: build with that sanitizer; see :func:`load`. ``executable``: make a program, one of whose sources has
+    ``main``, instead of a library.
 
     Raises :class:`CompileFailed`, :class:`CompilerNotFound`, ValueError for a wrong name or setting, and OSError when a
     source can't be read or the disk is full. A failure is not remembered.
     """
     start = time.perf_counter()
-    plan = _Plan(sources, include_dirs, flags, link, name, sanitize, compiler or find_compiler())
+    plan = _Plan(sources, include_dirs, flags, link, name, sanitize, compiler or find_compiler(), executable)
     entry = Entry(cache_folder(), plan.key())
     manifest = entry.find()
     cached = manifest is not None
@@ -161,6 +163,7 @@ class _Plan:
         name: str,
         sanitize: Sanitizer | None,
         compiler: Compiler,
+        executable: bool,
     ) -> None:
         if sanitize is not None and sanitize not in _SANITIZE:
             raise ValueError(f"sanitize={sanitize!r}: expected None, {' or '.join(map(repr, _SANITIZE))}")
@@ -168,7 +171,8 @@ class _Plan:
         self.units = [file for file in self.files if file.is_unit]
         if not self.units:
             raise ValueError(f"nothing to compile: give at least one source named {', '.join(sorted(_UNITS))}")
-        self.library = f"{_checked_name(name, 'the library')}{LIBRARY_SUFFIX}"
+        suffix = (".exe" if sys.platform == "win32" else "") if executable else LIBRARY_SUFFIX
+        self.library = f"{_checked_name(name, 'the library')}{suffix}"
         self.compiler = compiler
         self.include_dirs = [_include_dir(folder) for folder in include_dirs]
         sanitizing = _SANITIZE[sanitize] if sanitize is not None else ()
@@ -176,11 +180,12 @@ class _Plan:
             *compiler.command, *LANGUAGE, *SHARED_CODE, *compiler.native, *sanitizing, *flags,
         ]  # fmt: skip
         self._include = [f"-I{folder}" for folder in self.include_dirs]
+        self._shape = () if executable else ("-shared",)
         self._link = list(link)
 
     def compile_and_link(self, library: str) -> list[str]:
         """The command that makes the library of the only unit."""
-        return [*self._start, *self._include, "-shared", self.units[0].name, "-o", library, *self._link]
+        return [*self._start, *self._include, *self._shape, self.units[0].name, "-o", library, *self._link]
 
     def compile(self, unit: _File, made: str) -> list[str]:
         """The command that makes the object file of one unit."""
@@ -188,7 +193,7 @@ class _Plan:
 
     def link(self, objects: Iterable[str], library: str) -> list[str]:
         """The command that makes the library of the object files."""
-        return [*self._start, "-shared", *objects, "-o", library, *self._link]
+        return [*self._start, *self._shape, *objects, "-o", library, *self._link]
 
     def key(self) -> str:
         """The digest of all that the library is made from."""

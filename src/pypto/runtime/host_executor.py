@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 
 from .._lazy import np
-from ..ir.dtype import DataType
 from .element_types import dtype_of
 from .errors import ProgramError
 from .native_library import (
-    DATA_TYPES,
+    ELEMENT_TYPES,
     ERRORS,
     KERNEL,
     MAX_DIMS,
@@ -25,6 +24,7 @@ from .native_library import (
     Options,
     Program,
     Report,
+    TaskRuntime,
     TensorArgument,
     task_runtime,
     u64,
@@ -34,8 +34,7 @@ DEFAULT_WINDOW = 16384  # tasks in flight, a ring
 DEFAULT_HEAP = 256 << 20  # bytes, a ring
 ENTRY = "aicpu_orchestration_entry"
 CONFIG = "aicpu_orchestration_config"
-_TYPE_CODES = {name: code for code, name in enumerate(DATA_TYPES)}
-_TYPE_CODES["INDEX"] = _TYPE_CODES["INT64"]
+_TYPE_CODES = {dtype: code for code, dtype in enumerate(ELEMENT_TYPES)}
 
 
 class TaskError(ProgramError):
@@ -63,7 +62,8 @@ class RunOptions(msgspec.Struct, frozen=True):
     """How to run. ``window`` (tasks) and ``heap`` (bytes): one number, or one for each of the four rings; None: the
     defaults. A heap that is given is a limit, the default one grows. ``strict``: the device's limits for windows and
     heaps. ``timeout``: seconds without progress after which the run fails; then no task runs on the calling thread.
-    ``fill``: fresh buffers hold NaN or a pattern.
+    ``fill``: fresh buffers hold NaN or a pattern. ``isolate``: run in a worker process, which may crash or be ended
+    (see :mod:`.isolation`); kernels must be exported functions of libraries then.
     """
 
     workers: int | None = None
@@ -77,6 +77,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     fill: bool = False
     timeout: float | None = None
     sanitize: str | None = None
+    isolate: bool = False
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -109,7 +110,7 @@ def as_array(tensor: ChipTensor) -> Any:
     """The memory of a tensor as an array."""
     from ..ops.numpy_types import numpy_dtype
 
-    dtype = np.dtype(numpy_dtype(getattr(DataType, DATA_TYPES[tensor.dtype])))
+    dtype = np.dtype(numpy_dtype(ELEMENT_TYPES[tensor.dtype]))
     shape = tuple(tensor.shapes[: tensor.ndims])
     strides = tuple(s * dtype.itemsize for s in tensor.strides[: tensor.ndims])
     memory = (ctypes.c_char * tensor.buffer_size).from_address(tensor.buffer_addr) if tensor.buffer_size else b""
@@ -146,10 +147,14 @@ class HostProgram:
         """
         options = options or RunOptions()
         runtime = task_runtime(options.sanitize)
+        arguments = [_tensor_argument(t, i) for i, t in enumerate(tensors)]
+        values = [_scalar_bits(s, i) for i, s in enumerate(scalars)]
+        if options.isolate:
+            return self._run_isolated(runtime, tensors, arguments, values, options)
         runtime.bind(self._library)
         callbacks = _Callbacks(self.kernels, runtime)
-        args = (TensorArgument * max(len(tensors), 1))(*[_tensor_argument(t, i) for i, t in enumerate(tensors)])
-        bits = (u64 * max(len(scalars), 1))(*[_scalar_bits(s, i) for i, s in enumerate(scalars)])
+        args = (TensorArgument * max(len(tensors), 1))(*arguments)
+        bits = (u64 * max(len(scalars), 1))(*values)
         program = Program(
             entry=self._entry,
             config=self._config,
@@ -167,16 +172,54 @@ class HostProgram:
             _ABANDONED.append((program, native, callbacks, args, bits, tensors))
         try:
             if report.code:
-                raise self._error(report, callbacks)
+                raise callbacks.error or self._error(report)
             records = runtime.records(handle) if options.record or options.trace else ()
         finally:
             if handle is not None:
                 runtime.library.pto_free(handle)
         return RunResult(report.counters, records)
 
-    def _error(self, report: Report, callbacks: _Callbacks) -> Exception:
-        if callbacks.error is not None:
-            return callbacks.error
+    def _run_isolated(
+        self,
+        runtime: TaskRuntime,
+        tensors: Sequence[Any],
+        arguments: Sequence[TensorArgument],
+        scalars: Sequence[int],
+        options: RunOptions,
+    ) -> RunResult:
+        """As :meth:`run`; after an error the arrays are as they were before."""
+        from .isolation import Call, run, symbol_at
+
+        for kernel in self.kernels:
+            if callable(kernel.function) and not _is_native(kernel.function):
+                raise TypeError(
+                    f"kernel '{kernel.name}' is a Python function, which can't run in a worker process: use"
+                    " isolate=False, or a kernel from a library"
+                )
+        call = Call(
+            runtime,
+            symbol_at(self._entry, "the orchestration"),
+            symbol_at(self._config, "the orchestration's configuration") if self._config is not None else None,
+            [
+                (
+                    kernel.name,
+                    symbol_at(
+                        kernel.function if isinstance(kernel.function, int) else _address(kernel.function),
+                        f"kernel '{kernel.name}'",
+                    ),
+                )
+                for kernel in self.kernels
+            ],
+            list(zip(map(np.asanyarray, tensors), arguments, strict=True)),
+            scalars,
+            _native_options(options),
+        )
+        report, records = run(call)
+        if report.code:
+            raise self._error(report)
+        return RunResult(report.counters, records)
+
+    def _error(self, report: Report) -> TaskError:
         kernel = self.kernels[report.kernel] if report.kernel >= 0 else None
         span = self._positions(report.line) if self._positions is not None and report.line else None
         if span is None and kernel is not None:
@@ -199,10 +242,10 @@ _ABANDONED: list[Any] = []  # what threads that never end may touch
 
 
 class _Callbacks:
-    """The table of kernels, with Python functions wrapped. ``error``: the first that one raised."""
+    """The table of kernels, with Python functions wrapped. ``error``: what ended the run, if one of them raised it."""
 
     def __init__(self, kernels: Sequence[Kernel], runtime: Any) -> None:
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self._runtime = runtime
         self._alive: list[Any] = []
         self.table = (KernelInfo * max(len(kernels), 1))()
@@ -214,7 +257,7 @@ class _Callbacks:
         function = kernel.function
         if isinstance(function, int):
             return function
-        if isinstance(function, ctypes._CFuncPtr):  # type: ignore[attr-defined]
+        if _is_native(function):
             return _address(function)
         if not callable(function):
             raise TypeError(f"kernel '{kernel.name}': expected an address or a function, got {function!r}")
@@ -222,14 +265,19 @@ class _Callbacks:
         def call(args: Any) -> None:
             try:
                 function(KernelArgs(args))
-            except Exception as error:  # an exception can't cross C++: the run ends and the caller gets it
-                if self.error is None:
+            except (
+                BaseException
+            ) as error:  # it can't cross C++ (an interrupt neither): the run ends, the caller gets it
+                if self._runtime.library.pto_kernel_failed(f"{type(error).__name__}: {error}".encode()):
                     self.error = error
-                self._runtime.library.pto_kernel_failed(f"{type(error).__name__}: {error}".encode())
 
         wrapped = KERNEL(call)
         self._alive.append(wrapped)
         return _address(wrapped)
+
+
+def _is_native(function: Any) -> bool:
+    return isinstance(function, ctypes._CFuncPtr)  # type: ignore[attr-defined]
 
 
 def _address(function: Any) -> int | None:
@@ -274,10 +322,12 @@ def _tensor_argument(array: Any, index: int) -> TensorArgument:
     if array.ndim > MAX_DIMS:
         raise ValueError(f"tensor {index} has {array.ndim} dimensions, at most {MAX_DIMS} are possible")
     dtype = dtype_of(array.dtype, f"tensor {index}")
-    code = _TYPE_CODES.get(dtype.name if hasattr(dtype, "name") else str(dtype))
+    code = _TYPE_CODES.get(dtype)
     if code is None:
         raise TypeError(f"tensor {index} has element type {dtype}, which tasks can't take")
-    if any(s < 0 or s % array.itemsize for s in array.strides):
+    if max(array.shape, default=0) >= 2**32:
+        raise ValueError(f"tensor {index} has shape {array.shape}: extents must be below 2**32")
+    if any(n > 1 and (s < 0 or s % array.itemsize) for n, s in zip(array.shape, array.strides, strict=True)):
         raise ValueError(
             f"tensor {index} has byte strides {array.strides}: negative ones, and parts of elements, can't be taken"
         )
@@ -292,14 +342,13 @@ def _tensor_argument(array: Any, index: int) -> TensorArgument:
 
 
 def _scalar_bits(value: Any, index: int) -> int:
-    if isinstance(value, np.generic):
-        return (
-            int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
-            if value.dtype.kind != "i"
-            else int(value) & (2**64 - 1)
-        )
-    if isinstance(value, int):
-        return value & (2**64 - 1)
+    """An integer widened with its sign, anything else by its bits."""
+    if isinstance(value, np.generic) and value.dtype.kind != "i" and value.nbytes <= 8:
+        return int.from_bytes(value.tobytes(), "little")
+    if isinstance(value, (int, np.signedinteger)):
+        if not -(2**63) <= value < 2**64:
+            raise ValueError(f"scalar {index} is {value}: it does not fit in 64 bits")
+        return int(value) & (2**64 - 1)
     raise TypeError(
         f"scalar {index} is {value!r}: give an int, a bool, or a NumPy scalar, which says how many bits it has"
     )

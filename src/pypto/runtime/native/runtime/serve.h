@@ -213,6 +213,9 @@ class Server {
 
 }  // namespace pto
 
+// The size of the struct that the host mirrors.
+PTO_EXPORT size_t pto_monitor_size() { return sizeof(pto::Monitor); }
+
 // Files: to read requests, to write answers, the memory. Returns when the other side is gone; 1: the memory can't be mapped.
 PTO_EXPORT int pto_serve(int requests, int answers, int memory) {
     using namespace pto;
