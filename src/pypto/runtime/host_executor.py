@@ -38,7 +38,10 @@ _TYPE_CODES = {dtype: code for code, dtype in enumerate(ELEMENT_TYPES)}
 
 
 class TaskError(ProgramError):
-    """A run of the task runtime failed. ``code``: why, by the runtime's numbers; ``line``: of the orchestration source."""
+    """A run of the task runtime failed.
+
+    ``code``: why, by the runtime's numbers; ``line``: of the orchestration source.
+    """
 
     def __init__(
         self, message: str, code: int, line: int, span: Any = None, function: str = "", task: str = ""

@@ -115,8 +115,8 @@ class _Conversion:
                 number = self._number(each.task)
                 name = "get_tensor_data" if tag == "INPUT" else "set_tensor_data"
                 self.record.hosts.append(HostRecord(number, name, each.after))
-                mode = Mode.READ if tag == "INPUT" else Mode.WRITE
-                self.record.accesses.append(AccessRecord(number, each.buffer, mode, self._box(each.buffer, each.region)))
+                mode, box = _TAG_MODES[tag], self._box(each.buffer, each.region)
+                self.record.accesses.append(AccessRecord(number, each.buffer, mode, box))
                 continue
             self.record.arguments.append(ArgumentRecord(each.task, each.buffer, tag.lower()))
             mode_of_tag = _TAG_MODES.get(tag)

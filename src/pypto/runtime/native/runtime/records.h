@@ -8,6 +8,13 @@
 
 namespace pto {
 
+// A region as it is recorded: what it does not use is zero, so that equal records have equal bytes.
+inline Region recorded(const Region& region) {
+    Region made = region;
+    for (uint32_t i = made.levels; i < PTO_MAX_DIMS; ++i) made.stride[i] = made.extent[i] = 0;
+    return made;
+}
+
 enum class Reason : uint32_t { ALLOCATION, OVERLAP, EXPLICIT, PREDICATE, SYNC };
 
 struct TaskRecord {

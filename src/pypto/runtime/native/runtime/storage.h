@@ -310,7 +310,8 @@ inline void Run::record_buffer(const ChipTensor& tensor, int32_t argument, uint6
 
 inline void Run::touch(const ChipTensor& view, PtoAccess how) {
     if (options_.record < 2 || executing == nullptr) return;
-    const TouchRecord made{executing->number, view.buffer->number, static_cast<uint32_t>(how), Region::of(view)};
+    const TouchRecord made{executing->number, view.buffer->number, static_cast<uint32_t>(how),
+                           recorded(Region::of(view))};
     std::lock_guard<std::mutex> hold(touch_lock_);
     records_.touches.push_back(made);
 }
@@ -331,7 +332,8 @@ inline void Run::record_host_access(const ChipTensor& tensor, const Region& regi
         }
     }
     records_.accesses.push_back({~uint64_t{0} - 1 - syncs_, tensor.buffer->number,
-                                 static_cast<uint32_t>(write ? Tag::INOUT : Tag::INPUT), submitted_, region});
+                                 static_cast<uint32_t>(write ? Tag::INOUT : Tag::INPUT), submitted_,
+                                 recorded(region)});
     ++syncs_;
 }
 

@@ -480,11 +480,13 @@ inline void Run::record_edge(uint64_t producer, uint64_t consumer, Reason reason
     edges_known_.push_back(producer);
     ++counters_.edges[static_cast<uint32_t>(reason)];
     records_.edges.push_back({producer, consumer, static_cast<uint32_t>(reason), buffer != nullptr ? buffer->number : ~0u,
-                              used != nullptr ? *used : Region{}, written != nullptr ? *written : Region{}});
+                              recorded(used != nullptr ? *used : Region{}),
+                              recorded(written != nullptr ? *written : Region{})});
 }
 
 inline void Run::record_access(uint64_t task, const ChipTensor& tensor, Tag tag) {
-    records_.accesses.push_back({task, tensor.buffer->number, static_cast<uint32_t>(tag), submitted_, Region::of(tensor)});
+    records_.accesses.push_back(
+        {task, tensor.buffer->number, static_cast<uint32_t>(tag), submitted_, recorded(Region::of(tensor))});
 }
 
 }  // namespace pto
