@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from .._lazy import np
+from ..diag.location import Location
 from .element_types import dtype_of
 from .errors import ProgramError
 from .native_library import (
@@ -29,6 +30,9 @@ from .native_library import (
     task_runtime,
     u64,
 )
+
+if TYPE_CHECKING:
+    from .task_records import RunRecord
 
 DEFAULT_WINDOW = 16384  # tasks in flight, a ring
 DEFAULT_HEAP = 256 << 20  # bytes, a ring
@@ -65,7 +69,8 @@ class RunOptions(msgspec.Struct, frozen=True):
     """How to run. ``window`` (tasks) and ``heap`` (bytes): one number, or one for each of the four rings; None: the
     defaults. A heap that is given is a limit, the default one grows. ``strict``: the device's limits for windows and
     heaps. ``timeout``: seconds without progress after which the run fails; then no task runs on the calling thread.
-    ``fill``: fresh buffers hold NaN or a pattern. ``isolate``: run in a worker process, which may crash or be ended
+    ``fill``: fresh buffers hold NaN or a pattern. ``check_races``: find tasks that touch the same bytes without an order
+    (see :mod:`.races`; by what kernels say that they touch, or else by their arguments). ``isolate``: run in a worker process, which may crash or be ended
     (see :mod:`.isolation`); kernels must be exported functions of libraries then.
     """
 
@@ -78,6 +83,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     record: bool = False
     trace: bool = False
     fill: bool = False
+    check_races: bool = False
     timeout: float | None = None
     sanitize: str | None = None
     isolate: bool = False
@@ -123,7 +129,8 @@ def as_array(tensor: ChipTensor) -> Any:
 class HostProgram:
     """An orchestration library and the kernels that it launches by number.
 
-    ``positions``: line of the orchestration source -> where in the user's program, for errors.
+    ``positions``: line of the orchestration source -> where in the user's program, for errors; ``arguments``: names of
+    the tensor arguments, for records.
     """
 
     def __init__(
@@ -134,8 +141,10 @@ class HostProgram:
         entry: str = ENTRY,
         config: str | None = CONFIG,
         positions: Callable[[int], Any] | None = None,
+        arguments: Sequence[str] = (),
     ) -> None:
         self.kernels = list(kernels)
+        self.arguments = list(arguments)
         self._library = library
         self._entry = _address(getattr(library, entry))
         self._config = _address(getattr(library, config)) if config is not None else None
@@ -145,8 +154,8 @@ class HostProgram:
         """Run once. ``tensors``: arrays, which the program reads and writes in place; ``scalars``: ints, bools, NumPy
         scalars. Other Python threads go on meanwhile.
 
-        Raises :class:`TaskError`, or what a Python kernel raised. After it the arrays hold whatever the tasks that ran
-        have written.
+        Raises :class:`TaskError`, what a Python kernel raised, or :class:`.errors.RaceError`. After it the arrays hold
+        whatever the tasks that ran have written.
         """
         options = options or RunOptions()
         runtime = task_runtime(options.sanitize)
@@ -176,11 +185,29 @@ class HostProgram:
         try:
             if report.code:
                 raise callbacks.error or self._error(report)
-            records = runtime.records(handle) if options.record or options.trace else ()
+            records = runtime.records(handle) if native.record else ()
         finally:
             if handle is not None:
                 runtime.library.pto_free(handle)
-        return RunResult(report.counters, records)
+        return self._checked(RunResult(report.counters, records), options)
+
+    def record(self, result: RunResult) -> RunRecord:
+        """What a recorded run did, in the form that time lines, edge lists and the search for races read."""
+        from .native_records import run_record
+
+        names = [kernel.name for kernel in self.kernels]
+        return run_record(result.records, names, self.arguments, self._position if self._positions else None)
+
+    def _checked(self, result: RunResult, options: RunOptions) -> RunResult:
+        if options.check_races:
+            from .races import check_races
+
+            check_races(self.record(result))
+        return result
+
+    def _position(self, line: int) -> Location | None:
+        span = self._positions(line) if self._positions is not None else None
+        return Location.of(span) if span is not None else None
 
     def _run_isolated(
         self,
@@ -220,7 +247,7 @@ class HostProgram:
         report, records = run(call)
         if report.code:
             raise self._error(report)
-        return RunResult(report.counters, records)
+        return self._checked(RunResult(report.counters, records), options)
 
     def _error(self, report: Report) -> TaskError:
         kernel = self.kernels[report.kernel] if report.kernel >= 0 else None
@@ -268,9 +295,8 @@ class _Callbacks:
         def call(args: Any) -> None:
             try:
                 function(KernelArgs(args))
-            except (
-                BaseException
-            ) as error:  # it can't cross C++ (an interrupt neither): the run ends, the caller gets it
+            except BaseException as error:
+                # It can't cross C++, an interrupt neither: the run ends, and the caller gets it.
                 if self._runtime.library.pto_kernel_failed(f"{type(error).__name__}: {error}".encode()):
                     self.error = error
 
@@ -303,7 +329,7 @@ def _native_options(options: RunOptions) -> Options:
     made.strict_window = options.strict
     made.strict_heap = options.strict or options.heap is not None
     made.random_schedule = options.random
-    made.record = options.record or options.trace
+    made.record = 2 if options.check_races else int(options.record or options.trace)
     made.trace = options.trace
     made.fill = options.fill
     made.timeout = options.timeout or 0.0

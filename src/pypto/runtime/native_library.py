@@ -227,6 +227,7 @@ class TaskRuntime:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
+        self._bound: set[int] = set()
         version = library.pto_version()
         if version != VERSION:
             raise RuntimeError(f"the task runtime has version {version}, this package expects {VERSION}")
@@ -246,7 +247,12 @@ class TaskRuntime:
         library.pto_kernel_failed.restype = ctypes.c_bool
 
     def bind(self, library: ctypes.CDLL) -> None:
-        """Let a library of orchestration code or kernels call this runtime, if it includes the runtime's header."""
+        """Let a library of orchestration code or kernels call this runtime, if it includes the runtime's header.
+
+        Once a library: a second time might meet a run on another thread.
+        """
+        if library._handle in self._bound:
+            return
         try:
             bind = library.pto_bind
         except AttributeError:
@@ -255,6 +261,7 @@ class TaskRuntime:
         bind.restype = ctypes.c_bool
         if not bind(self.library.pto_api()):
             raise RuntimeError("a library was compiled for another version of the task runtime: build it again")
+        self._bound.add(library._handle)
 
     def records(self, handle: int) -> tuple[Any, ...]:
         """Copies of the arrays of tasks, edges, accesses, buffers, events and touches of a run, as ctypes arrays."""

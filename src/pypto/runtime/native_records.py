@@ -79,9 +79,7 @@ class _Conversion:
             else:
                 name = f"output of task #{each.owner}" if each.owner != _NOBODY else "a created tensor"
             shape = tuple(each.shapes[: each.ndims])
-            self.record.buffers.append(
-                BufferRecord(each.number, name, shape, str(dtype), size, bool(each.manual_dep))
-            )
+            self.record.buffers.append(BufferRecord(each.number, name, shape, str(dtype), size, bool(each.manual_dep)))
 
     def _tasks(self, tasks: Any, events: Any) -> None:
         times: dict[int, tuple[int, int, int]] = {}  # start, end, worker

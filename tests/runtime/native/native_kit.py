@@ -89,14 +89,17 @@ class Suite:
         flags = ("-O0", "-Wextra", "-Werror")  # compiling takes longer than running
         return load(build(sources, include_dirs=[SOURCES], flags=flags, name=self.name))
 
-    def run(self, entry, tensors=(), scalars=(), kernels=None, **options):
-        """Run ``entry``. ``kernels``: Python functions, by name; ``options``: of RunOptions, one worker by default."""
-        options.setdefault("workers", 1)
+    def program(self, entry, kernels=None, **more):
+        """``entry`` as a program. ``kernels``: Python functions, by name."""
         given = dict(kernels or {})
         table = [Kernel(name, given.pop(name, None) or self._function(name)) for name in self._kernels]
         assert not given, f"no such kernels: {list(given)}"
-        program = HostProgram(self.library, table, entry=entry_name(entry), config=None)
-        return program.run(list(tensors), list(scalars), RunOptions(**options))
+        return HostProgram(self.library, table, entry=entry_name(entry), config=None, **more)
+
+    def run(self, entry, tensors=(), scalars=(), kernels=None, **options):
+        """Run ``entry``; ``options``: of RunOptions, one worker by default."""
+        options.setdefault("workers", 1)
+        return self.program(entry, kernels).run(list(tensors), list(scalars), RunOptions(**options))
 
     def _function(self, name):
         def missing(args):
