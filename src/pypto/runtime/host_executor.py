@@ -21,7 +21,9 @@ from .native_library import (
     RINGS,
     ChipTensor,
     Counters,
+    GlobalContext,
     KernelInfo,
+    LocalContext,
     Options,
     Program,
     Report,
@@ -97,14 +99,19 @@ class RunResult(msgspec.Struct, frozen=True):
 
 
 class KernelArgs:
-    """The arguments of a kernel that is a Python function: arrays that share the tensors' memory, raw scalars."""
+    """The arguments of a kernel that is a Python function: arrays that share the tensors' memory, raw scalars.
 
-    __slots__ = ("_args", "block_idx", "block_num", "lane")
+    ``task``: number of the task; ``parts``: how many kernels run together for this block, ``lanes`` vector lanes among
+    them; ``lane``: which of these this is.
+    """
+
+    __slots__ = ("_args", "block_idx", "block_num", "lane", "lanes", "parts", "task")
 
     def __init__(self, args: Any) -> None:
         self._args = args
-        self.block_idx, self.block_num = ctypes.cast(args[48], ctypes.POINTER(ctypes.c_int32))[0:2]
-        self.lane = ctypes.cast(args[49], ctypes.POINTER(ctypes.c_int32))[0]
+        local, around = LocalContext.from_address(args[48]), GlobalContext.from_address(args[49])
+        self.block_idx, self.block_num, self.task = local.block_idx, local.block_num, local.task
+        self.lane, self.parts, self.lanes = around.sub_block_id, around.parts, around.lanes
 
     def tensor(self, index: int) -> Any:
         """Argument ``index`` as an array. The number of tensors is the caller's knowledge."""

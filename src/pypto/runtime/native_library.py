@@ -198,6 +198,14 @@ class TouchRecord(ctypes.Structure):
     _fields_ = (("task", u64), ("buffer", u32), ("how", u32), ("region", Region))
 
 
+class LocalContext(ctypes.Structure):
+    _fields_ = (("block_idx", i32), ("block_num", i32), ("task", i64))
+
+
+class GlobalContext(ctypes.Structure):
+    _fields_ = (("sub_block_id", i32), ("parts", i32), ("lanes", i32))
+
+
 class ChipTensor(ctypes.Structure):
     """A tensor as kernels see it; offsets and strides in elements."""
 
@@ -217,7 +225,18 @@ class ChipTensor(ctypes.Structure):
 
 
 RECORDS = (TaskRecord, EdgeRecord, AccessRecord, BufferRecord, Event, TouchRecord)
-_MIRRORED = (KernelInfo, TensorArgument, Program, Options, Counters, Report, *RECORDS, ChipTensor)
+_MIRRORED = (
+    KernelInfo,
+    TensorArgument,
+    Program,
+    Options,
+    Counters,
+    Report,
+    *RECORDS,
+    ChipTensor,
+    LocalContext,
+    GlobalContext,
+)
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(i64))  # of Python functions: takes the interpreter's lock when called
 

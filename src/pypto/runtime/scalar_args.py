@@ -8,6 +8,7 @@ from typing import Any
 
 from .._lazy import np
 from ..ir.dtype import DataType
+from ..ops.numpy_types import numpy_dtype
 from .arrays import is_array
 from .device_tensor import DeviceTensor
 from .scalars import normalize
@@ -79,4 +80,19 @@ def _checked(info: ParamInfo, value: Any) -> Any:
     return rounded
 
 
-__all__ = ["ctype_of", "scalar_value"]
+def to_bits(value: Any, dtype: DataType) -> int:
+    """A scalar as the task runtime passes it: integers widened with their sign, floats by their own bits, in 64 bits."""
+    if dtype.is_float_:
+        return int.from_bytes(np.array(value).astype(numpy_dtype(dtype)).tobytes(), "little")
+    return int(value) & (2**64 - 1)
+
+
+def from_bits(bits: int, dtype: DataType) -> Any:
+    """The scalar of ``dtype`` that these 64 bits carry."""
+    if dtype.is_float_:
+        raw = (bits & (2**64 - 1)).to_bytes(8, "little")[: dtype.get_byte()]
+        return float(np.frombuffer(raw, numpy_dtype(dtype))[0])
+    return normalize(bits, dtype)
+
+
+__all__ = ["ctype_of", "from_bits", "scalar_value", "to_bits"]

@@ -198,9 +198,12 @@ struct ChipTensor {
 struct PtoLocalContext {
     int32_t block_idx;
     int32_t block_num;
+    int64_t task;  // number of the task, in order of submission: with the block it names those that run together
 };
 struct PtoGlobalContext {
     int32_t sub_block_id;  // which vector lane of a mixed or dual-lane task: 0 or 1
+    int32_t parts;         // kernels that run together for one block
+    int32_t lanes;         // vector lanes among them
 };
 using PtoKernel = void (*)(int64_t* args);
 

@@ -107,7 +107,7 @@ PTO_EXPORT void pto_layout(uint32_t* sizes) {
                             sizeof(pto::Options),      sizeof(pto::Counters),       sizeof(pto::Report),
                             sizeof(pto::TaskRecord),   sizeof(pto::EdgeRecord),     sizeof(pto::AccessRecord),
                             sizeof(pto::BufferRecord), sizeof(pto::Event),          sizeof(pto::TouchRecord),
-                            sizeof(ChipTensor)};
+                            sizeof(ChipTensor),        sizeof(PtoLocalContext),     sizeof(PtoGlobalContext)};
     for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); ++i) sizes[i] = static_cast<uint32_t>(found[i]);
 }
 

@@ -169,8 +169,11 @@ inline void Run::call_kernel(Worker& worker, Task* task, int32_t kernel, uint32_
     uint32_t slot = 0;
     for (uint32_t i = 0; i < task->tensor_count; ++i) args[slot++] = reinterpret_cast<int64_t>(&tensors[i]);
     if (task->scalar_count != 0) memcpy(&args[slot], task->scalars(), task->scalar_count * sizeof(uint64_t));
-    PtoLocalContext local{static_cast<int32_t>(block), static_cast<int32_t>(task->block_num)};
-    PtoGlobalContext global{lane};
+    PtoLocalContext local{static_cast<int32_t>(block), static_cast<int32_t>(task->block_num),
+                          static_cast<int64_t>(task->number)};
+    const MixedKernels& kernels = task->kernels;
+    const int32_t lanes = (kernels.aiv0 >= 0) + (kernels.aiv1 >= 0);
+    PtoGlobalContext global{lane, lanes + (kernels.aic >= 0), lanes};
     args[PTO_LOCAL_CONTEXT_SLOT] = reinterpret_cast<int64_t>(&local);
     args[PTO_GLOBAL_CONTEXT_SLOT] = reinterpret_cast<int64_t>(&global);
     executing = task;
