@@ -1,4 +1,4 @@
-"""Every example computes what NumPy computes, in submission order and in random orders of its tasks."""
+"""Every example computes what NumPy computes, in submission order and in random orders of its tasks, without races."""
 
 import importlib.util
 import inspect
@@ -15,7 +15,7 @@ from pypto.runtime import RunConfig
 
 EXAMPLES = sorted((pathlib.Path(__file__).parents[2] / "examples").glob("*.py"))
 SHORT = [path for path in EXAMPLES if path.stem != "attention_decode"]
-SCHEDULES = [{}, {"schedule": "random", "seed": 1}, {"schedule": "random", "seed": 2}]
+SCHEDULES = [{}, {"schedule": "random", "seed": 1}, {"schedule": "random", "seed": 2, "check_races": True}]
 
 
 def names(paths):

@@ -43,7 +43,7 @@ def test_agrees_with_a_list(actions):
         elif action == "drop":
             index.drop_covered(region)
             everything = [e for e in everything if not region.covers(e[1])]
-        assert index.overlapping(region) == [t for t, r in everything if region.overlaps(r)]
+        assert [a.task for a in index.overlapping(region)] == [t for t, r in everything if region.overlaps(r)]
         assert index.size == len(everything) == len(list(index))
 
 
@@ -56,7 +56,7 @@ def test_only_completed_tasks_are_forgotten():
             live.append(added)
         index.add(added, box((i % 12, i % 12 + 1), (0, 10)))
     assert index.size < 200
-    assert [t for t in index.overlapping(box((0, 12), (0, 10))) if not t.done] == live
+    assert [a.task for a in index.overlapping(box((0, 12), (0, 10))) if not a.task.done] == live
 
 
 # --- who is forgotten because a later task stands for it ---------------------------------------------------------------

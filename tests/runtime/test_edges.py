@@ -240,3 +240,55 @@ def test_scopes_with_task_ids():
     assert names == ["first", "second"]
     assert recorded == {0: {}, 1: {0: "explicit"}}
     np.testing.assert_array_equal(call_in_all_orders(found, arrays)[1], (ramp(4, 8) + 1) * 3)
+
+
+def test_another_view_of_the_bytes_is_ordered_like_them():
+    """A window past the end of its tensor, and a view under another element type, name the tensor's own bytes."""
+    part = """
+    @pl.function(type=pl.FunctionType.InCore)
+    def part(self, src: pl.Tensor[[4, 8], pl.FP32], dst: pl.Out[pl.Tensor[[4, 8], pl.FP32]]
+             ) -> pl.Tensor[[4, 8], pl.FP32]:
+        return pl.store(pl.load(src, [0, 0], [4, 8], [2, 8]), [0, 0], dst)
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def bits(self, acc: pl.InOut[pl.Tensor[[4, 8], pl.INT32]], by: pl.Scalar[pl.INT32]) -> pl.Tensor[[4, 8], pl.INT32]:
+        return pl.store(pl.add(pl.load(acc, [0, 0], [4, 8]), by), [0, 0], acc)
+    """
+    found = program(
+        """
+        y = self.copy(x, y)
+        z = self.part(pl.slice(y, [4, 8], [2, 0], clamp=True), z)
+        v = pl.reinterpret_view(y, dtype=pl.INT32)
+        v = self.bits(v, 1)
+        last = pl.read(v, [0, 0])
+        pl.write(out, [0], last)
+        """,
+        PARAMS_XYZ + ", out: pl.InOut[pl.Tensor[[1], pl.INT32]]",
+        part,
+    )
+
+    def make():
+        return [*arrays(), np.zeros((4, 8), F32), np.zeros(1, np.int32)]
+
+    recorded, _ = edges(found, *make())
+    assert list(recorded[1]) == [0] and list(recorded[2]) == [0, 1]
+    _, y, z, out = call_in_all_orders(found, make)
+    np.testing.assert_array_equal(z[:2], ramp(4, 8)[2:])
+    np.testing.assert_array_equal(y.view(np.int32), ramp(4, 8).view(np.int32) + 1)
+    assert out == [1]
+
+
+def test_a_tensor_that_the_orchestrator_made_belongs_to_no_task():
+    """Its first writer is its writer: an output that is there already waits for nobody."""
+    existing = 'attrs={"arg_directions": [pl.adir.input, pl.adir.output_existing]}'
+    found = program(
+        f"""
+        tmp = pl.create_tensor([4, 8], dtype=pl.FP32)
+        tmp = self.copy(x, tmp, {existing})
+        tmp = self.copy(x, tmp, {existing})
+        y = self.copy(tmp, y)
+        """
+    )
+    recorded, _ = edges(found, *arrays())
+    overlap = "overlap with the write of tmp"
+    assert recorded == {0: {}, 1: {}, 2: {0: overlap, 1: overlap}}

@@ -201,7 +201,9 @@ class Bands:
 """
 
 
-@pytest.mark.parametrize("options", [{}, {"schedule": "random", "seed": 1}], ids=["submit", "random"])
+@pytest.mark.parametrize(
+    "options", [{}, {"schedule": "random", "seed": 1}, {"check_races": True}], ids=["submit", "random", "check_races"]
+)
 def test_runs_of_whole_programs_grow_linearly(options, tmp_path, monkeypatch):
     monkeypatch.setenv("PYPTO_PROG_BUILD_DIR", str(tmp_path))
     compiled = ir.compile(pl.parse(PROGRAM), dump_passes=False)

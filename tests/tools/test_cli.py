@@ -87,6 +87,34 @@ def test_seeds_and_random_order(cli):
     assert re.findall(r"seed (\d).*random order (\d)", result.stdout) == [("3", "3"), ("4", "4")]
 
 
+RACE = """
+import numpy as np
+import pypto.language as pl
+
+
+@pl.program
+class Race:
+    @pl.function(type=pl.FunctionType.InCore)
+    def copy(self, x: pl.Tensor[[4, 8], pl.FP32], y: pl.Out[pl.Tensor[[4, 8], pl.FP32]]) -> pl.Tensor[[4, 8], pl.FP32]:
+        return pl.store(pl.load(x, [0, 0], [4, 8]), [0, 0], y)
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.InOut[pl.Tensor[[4, 8], pl.FP32]], y: pl.InOut[pl.Tensor[[4, 8], pl.FP32]]):
+        with pl.manual_scope():
+            y, first = pl.submit(self.copy, x, y)
+            x, _ = pl.submit(self.copy, y, x)
+"""
+
+
+def test_races(cli):
+    assert cli("run", RACE).exit_code == 0
+    result = cli("run", RACE, "--check-races")
+    assert result.exit_code == 1
+    assert "RaceError: 2 races: " in result.stderr and "write/read of 'y'" in result.stderr
+    assert "x, _ = pl.submit(self.copy, y, x)" in result.stderr
+    assert cli("run", RACE.replace("y, x)", "y, x, deps=[first])"), "--check-races").exit_code == 0
+
+
 def test_a_mismatch_is_a_failure(cli):
     result = cli("run", ADD + ARGUMENTS.replace("np.float32(1)", "2"))
     assert result.exit_code == 1

@@ -10,8 +10,9 @@ from typing import Any
 
 from ..runtime.artifact import LazyFiles, clear_stale, make_output_dir, read_meta, read_program, write_program
 from ..runtime.binding import BoundCall
+from ..runtime.errors import RaceError
 from ..runtime.execute import Executable, Outcome, check_runnable
-from ..runtime.records import write_records
+from ..runtime.recording import run_record
 from ..runtime.report import CompileReport
 from ..runtime.run_config import RunConfig
 from ..runtime.signature import (
@@ -23,6 +24,8 @@ from ..runtime.signature import (
     param_infos,
     returns_something,
 )
+from ..runtime.task_records import RunRecord
+from ..runtime.trace import write_records
 from ..target.model import BackendType
 from ..target.platforms import backend_of, platform_of
 from .compile_options import PassDumpLevel, RuntimeKind, runtime_kind_to_name
@@ -135,10 +138,19 @@ class _RuntimeFacade:
         """As a call; gives the :class:`~pypto.runtime.execute.Outcome`, with times and the task graph."""
         self._require_single()
         check_runnable(self._platform if config is None else config.platform, self._output_dir)
-        outcome = self.executable.run(args, kwargs or {}, config, **options)
+        try:
+            outcome = self.executable.run(args, kwargs or {}, config, **options)
+        except RaceError as error:
+            self._write_records(config, error.record)
+            raise
         if config is not None and (config.trace or config.enable_dep_gen):
-            write_records(self._output_dir, outcome.interpreter.graph, config.enable_dep_gen, config.trace)
+            self._write_records(config, run_record(outcome.interpreter.graph))
         return outcome
+
+    def _write_records(self, config: RunConfig | None, record: RunRecord) -> None:
+        """The files that the configuration asks for."""
+        if config is not None:
+            write_records(self._output_dir, record, config.enable_dep_gen, config.trace)
 
     def build_orch_args(self, *args: Any, worker: Any = None) -> tuple[BoundCall, list[Any], bool]:
         """``(bound arguments, arguments with allocated outputs, whether it is in return style)``."""

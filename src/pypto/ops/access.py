@@ -11,7 +11,7 @@ from ..ir.enums import ArgEffect, CoreType, MemorySpace, WriteChannel
 from ..ir.expr import Expr
 from ..ir.type import INDEX_TYPE, ScalarType, Type
 from .creation import SHARED
-from .definition import Alias, InferRule, Operand
+from .definition import Alias, InferRule, Operand, Window
 from .normalize import extent, extents, int_attr, scalar_operand
 from .partial_window import PartialWindow, require_writable
 from .registry import call, define
@@ -109,6 +109,7 @@ for _level in ("tensor", "tile"):
         _read_infer(_level),
         doc="one element as a scalar",
         reference=_read(f"{_level}.read"),
+        windows={0: Window(1)},
         **_spec,
     )
     define(
@@ -120,6 +121,7 @@ for _level in ("tensor", "tile"):
         effects={0: ArgEffect.Write if _level == "tensor" else ArgEffect.ReadWrite},
         alias=Alias.IS,
         alias_operand=0,
+        windows={0: Window(1)},
         channel=WriteChannel.Scalar if _level == "tensor" else None,
         **(dict(_spec, output_memory=MemorySpace.Vec) if _level == "tile" else {}),
     )
@@ -195,7 +197,7 @@ def _dim_infer(args: Sequence[Expr], _kwargs: Mapping[str, Any]) -> Type:
 
 define(
     "tensor.dim",
-    [Operand("tensor", "tensor"), Operand("axis", "const")],
+    [Operand("tensor", "tensor", "shape"), Operand("axis", "const")],
     _dim_infer,
     doc="the extent of an axis",
     reference=lambda ctx, tensor, axis: int(tensor.shape[axis]),

@@ -9,7 +9,7 @@ from ..ir.dtype import DataType
 from ..ir.enums import ArgEffect, AtomicType, TensorLayout, WriteChannel
 from ..ir.expr import Expr
 from ..ir.type import TensorView, TileType, Type
-from .definition import INHERIT, Alias, Operand
+from .definition import INHERIT, Alias, Operand, Window
 from .normalize import extents
 from .partial_window import require_writable
 from .regions import defined_elements
@@ -66,6 +66,7 @@ define(
     effects={0: write_effect},
     alias=Alias.IS,
     alias_operand=0,
+    windows={0: Window(2, (1,))},
     channel=WriteChannel.Dma,
 )
 

@@ -71,13 +71,30 @@ class Operand:
         return f"{self.name}:{self.kind}" + ("?" if self.optional else "")
 
 
+class Window:
+    """Which part of an operand an op touches, in terms of its other operands.
+
+    ``offsets`` is the index of the operand that says where the part begins. Its extents are those of the first of
+    ``extents`` that is given: a tuple operand says them, of an array they are the valid region. With none it is one
+    element. ``transposed``: the flag under which the last two extents are exchanged.
+    """
+
+    __slots__ = ("extents", "offsets", "transposed")
+
+    def __init__(self, offsets: int, extents: Sequence[int] = (), transposed: str = "") -> None:
+        self.offsets = offsets
+        self.extents = tuple(extents)
+        self.transposed = transposed
+
+
 class OpDef:
     """The definition of one op.
 
     ``infer(args, kwargs) -> Type`` and ``reference(ctx, *values, **kwargs)`` (NumPy semantics over valid regions, see
     :mod:`pypto.ops.values`) are functions; the rest is data. ``effects`` maps operand index to what the op does to it;
     ``None`` is refused: an op states its effects or states that it only reads (``effects={}`` with
-    ``effects_declared=True`` means "writes none").
+    ``effects_declared=True`` means "writes none"). ``windows`` maps operand index to the part that the op touches;
+    of others it may touch all.
     """
 
     __slots__ = (
@@ -106,6 +123,7 @@ class OpDef:
         "pure",
         "reference",
         "spellings",
+        "windows",
     )
 
     def __init__(
@@ -122,6 +140,7 @@ class OpDef:
         effects_declared: bool | None = None,
         alias: Alias = Alias.FRESH,
         alias_operand: int | None = None,
+        windows: Mapping[int, Window] | None = None,
         channel: WriteChannel | None = None,
         pure: bool = True,
         input_memory: Sequence[Sequence[MemorySpace]] = (),
@@ -147,6 +166,7 @@ class OpDef:
         self.effects_declared = bool(self.effects) if effects_declared is None else effects_declared
         self.alias = alias
         self.alias_operand = alias_operand
+        self.windows = dict(windows or {})
         self.channel = channel
         self.pure = pure and not self.effects
         self.input_memory = tuple(tuple(spaces) for spaces in input_memory)

@@ -10,7 +10,7 @@ from ..ir.dtype import DataType
 from ..ir.enums import ArgEffect, MemorySpace
 from ..ir.expr import Expr, index_const
 from ..ir.type import Type
-from .definition import INHERIT, REQUIRED, Alias, InferRule, Operand
+from .definition import INHERIT, REQUIRED, Alias, InferRule, Operand, Window
 from .normalize import extents, int_attr
 from .numpy_types import numpy_dtype
 from .regions import defined_elements
@@ -126,6 +126,7 @@ for _level, _first in (("tensor", "acc"), ("tile", "dst")):
         effects={0: ArgEffect.ReadWrite},
         alias=Alias.IS,
         alias_operand=0,
+        windows={0: Window(2, (5, 4), transposed="transpose"), 1: Window(3, (5, 4))},
         printed="gather_row",
         priority="rare",
         **({"output_memory": INHERIT} if _level == "tile" else {}),

@@ -19,7 +19,7 @@ from ..ir.type import (
     Type,
     implicit_tile_view,
 )
-from .definition import DEFERRED, REQUIRED, UNSET, Alias, Operand
+from .definition import DEFERRED, REQUIRED, UNSET, Alias, Operand, Window
 from .normalize import extent, extents
 from .numpy_types import numpy_dtype
 from .partial_window import PartialWindow, plain, require_writable
@@ -210,6 +210,7 @@ define(
     doc="copy a window of a tensor into a tile; what lies outside the valid region is undefined",
     kwargs={"target_memory": (MemorySpace, UNSET), "clamp": (bool, False)},
     reference=_load,
+    windows={0: Window(1, (3, 2))},
     output_memory=DEFERRED,
 )  # fmt: skip
 
@@ -374,6 +375,7 @@ define(
     effects={2: write_effect},
     alias=Alias.IS,
     alias_operand=2,
+    windows={2: Window(1, (3, 0))},
     channel=WriteChannel.Dma,
     input_memory=((M.Vec, M.Acc),),
 )  # fmt: skip

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..diag.location import Location
+
+if TYPE_CHECKING:
+    from .races import Race
+    from .task_records import RunRecord
 
 
 class ProgramError(RuntimeError):
@@ -36,3 +41,17 @@ class ProgramError(RuntimeError):
         import linecache
 
         return linecache.getline(self.span.filename, self.span.begin_line).strip() if self.span is not None else ""
+
+
+class RaceError(RuntimeError):
+    """A run with ``check_races=True`` found tasks that touch the same bytes without an order between them.
+
+    The run is over but gives no results, since they depend on chance: nothing is returned and strided outputs are as
+    they were. Contiguous arrays, which programs write in place, hold whatever this run left there. ``races``: the pairs
+    (:class:`~pypto.runtime.races.Race`); ``record``: the run that they are part of.
+    """
+
+    def __init__(self, message: str, races: Sequence[Race], record: RunRecord) -> None:
+        self.races = list(races)
+        self.record = record
+        super().__init__(message)

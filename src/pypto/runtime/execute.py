@@ -11,6 +11,8 @@ from ..target.platforms import platform_of
 from .binding import BoundCall, bind_call
 from .interpreter import Interpreter
 from .log import logger
+from .races import check_races
+from .recording import run_record
 from .run_config import RunConfig
 from .signature import ParamInfo, returns_something
 
@@ -68,7 +70,7 @@ class Executable:
         record: bool = False,
         returning: bool = False,
     ) -> Outcome:
-        """Run once. An error leaves strided outputs as they were.
+        """Run once. An error leaves strided outputs as they were; :class:`RaceError` is one.
 
         ``returning``: the result is what the program returns although all arguments were passed.
         """
@@ -84,8 +86,11 @@ class Executable:
             record=record or config.trace or config.enable_dep_gen,
             on_statement=on_statement,
             summaries=self.summaries,
+            accesses=config.check_races,
         )
         values = interpreter.run(self.function, bound.values)
+        if config.check_races:
+            check_races(run_record(interpreter.graph))
         bound.copy_back()
         result = None
         wanted = bound.return_style or (returning and bool(values))
@@ -105,7 +110,7 @@ class Executable:
 
 
 _DEFAULT = RunConfig()
-_UNAVAILABLE = {"check_races": "the check for races", "strict_rings": "limits of the device's rings"}
+_UNAVAILABLE = {"strict_rings": "limits of the device's rings"}
 _WITHOUT_EFFECT = ("enable_chip_swimlane", "enable_dump_args", "enable_pmu", "enable_scope_stats")
 _told: set[str] = set()
 

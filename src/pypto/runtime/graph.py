@@ -10,8 +10,10 @@ from typing import Any
 
 from ..ir.span import Span
 from ..ops.values import ArrayValue, Buffer
-from .accesses import AccessIndex
+from .accesses import Access, AccessIndex
+from .recording import BufferInfo, Recorder
 from .regions import Region
+from .task_records import EdgeKind
 
 
 class Tag(enum.Enum):
@@ -30,14 +32,37 @@ _LOOKS_UP = (Tag.INPUT, Tag.INOUT, Tag.SOURCE_WRITE)
 _REGISTERS = (Tag.INOUT, Tag.OUTPUT_EXISTING, Tag.SOURCE_WRITE)
 
 
+_REASONS = {
+    EdgeKind.ALLOCATION: "allocation of {}",
+    EdgeKind.OVERLAP: "overlap with the write of {}",
+    EdgeKind.SOURCE_ORDER: "overwrites what is read of {}",
+}
+
+
 class Edge:
-    """Why a task waits for another: ``allocation``, ``explicit``, or ``overlap`` of a buffer."""
+    """Why a task waits for another. An automatic edge knows the buffer; one by overlap the arguments' regions, too."""
 
-    __slots__ = ("producer", "reason")
+    __slots__ = ("info", "kind", "producer", "producer_region", "region")
 
-    def __init__(self, producer: Task, reason: str) -> None:
+    def __init__(
+        self,
+        producer: Task,
+        kind: EdgeKind,
+        info: BufferInfo | None = None,
+        producer_region: Region | None = None,
+        region: Region | None = None,
+    ) -> None:
         self.producer = producer
-        self.reason = reason
+        self.kind = kind
+        self.info = info
+        self.producer_region = producer_region
+        self.region = region
+
+    @property
+    def reason(self) -> str:
+        """In words."""
+        name = self.info.name if self.info is not None else ""
+        return _REASONS[self.kind].format(name or "a tensor") if self.kind in _REASONS else self.kind.value
 
     def __repr__(self) -> str:
         return f"{self.producer!r}: {self.reason}"
@@ -45,21 +70,28 @@ class Edge:
 
 class Task:
     """One submit. ``waiting``: how many producers are not done; ``slot``: where it stands in the list of ready tasks;
-    ``started``/``ended``: ns of the monotonic clock.
+    ``started``/``ended``: ns of the monotonic clock. Of a recorded run only: ``submitted``/``ready``, ``blocks``,
+    ``manual``, ``arguments`` (buffer and tag), and ``synced``: the orchestrator has waited for it.
     """
 
     __slots__ = (
+        "arguments",
+        "blocks",
         "body",
         "consumers",
         "done",
         "edges",
         "ended",
+        "manual",
         "name",
         "number",
         "predicate",
+        "ready",
         "slot",
         "span",
         "started",
+        "submitted",
+        "synced",
         "waiting",
     )
 
@@ -75,6 +107,14 @@ class Task:
         self.slot = -1
         self.predicate: Callable[[], bool] | None = None
         self.started = self.ended = 0
+
+    def note(self, manual: bool, blocks: int) -> None:
+        """Begin what a recorded run tells about the task."""
+        self.manual = manual
+        self.blocks = blocks
+        self.arguments: list[tuple[BufferInfo, Tag]] = []
+        self.synced = False
+        self.submitted = self.ready = time.perf_counter_ns()
 
     def __repr__(self) -> str:
         return f"{self.name}#{self.number}"
@@ -93,9 +133,10 @@ INVALID_TASK = InvalidTaskId()
 class _Record:
     """Live accesses of one buffer."""
 
-    __slots__ = ("readers", "writers")
+    __slots__ = ("info", "readers", "writers")
 
     def __init__(self, keep_done: bool) -> None:
+        self.info: BufferInfo | None = None
         self.writers = AccessIndex(keep_done)
         self.readers = AccessIndex(keep_done)
 
@@ -104,16 +145,19 @@ class TaskGraph:
     """Tasks of one run.
 
     ``schedule`` "submit" runs each task as it is submitted; "random" defers them and runs ready ones in a seeded random
-    order. ``record`` keeps the tasks in ``tasks``, and edges to completed tasks too. Counters: ``submitted``,
-    ``edge_count``, ``task_ns`` (time inside tasks), ``first_start``, ``last_end``.
+    order. ``record`` keeps the tasks in ``tasks``, and edges to completed tasks too; with ``accesses`` also the bytes
+    that tasks touch (see :func:`pypto.runtime.recording.run_record`). Counters: ``submitted``, ``edge_count``,
+    ``task_ns`` (time inside tasks), ``first_start``, ``last_end``.
     """
 
-    def __init__(self, schedule: str = "submit", seed: int = 0, record: bool = False) -> None:
+    def __init__(self, schedule: str = "submit", seed: int = 0, record: bool = False, accesses: bool = False) -> None:
         if schedule not in ("submit", "default", "random"):
             raise ValueError(f"schedule must be 'submit' or 'random', got {schedule!r}")
         self.deferred = schedule == "random"
         self.rng = random.Random(seed)
-        self.record = record
+        self.record = record or accesses
+        self.recorder = Recorder(accesses) if self.record else None
+        self.ordered = self.deferred or self.record  # whether anybody asks for the order of tasks
         self.tasks: list[Task] = []
         self.pending: dict[Task, None] = {}
         self.ready: list[Task] = []
@@ -132,18 +176,25 @@ class TaskGraph:
         explicit: Iterable[Any],
         manual: bool,
         predicate: Callable[[], bool] | None = None,
+        compiler: Iterable[Any] = (),
+        blocks: int = 1,
     ) -> Task:
-        """Add a task; in submit order it has run when this returns."""
+        """Add a task; in submit order it has run when this returns.
+
+        ``explicit``: tasks that the program orders it after; ``compiler``: those that the compiler does.
+        """
         task = Task(self.submitted, name, body, span)
         task.predicate = predicate
         self.submitted += 1
-        if self.deferred or self.record:
+        if self.record:
+            task.note(manual, blocks)
+            self.tasks.append(task)
+        if self.ordered:
             self._order(task, arguments, manual)
-            for dep in explicit:
-                if isinstance(dep, Task):
-                    self._edge(task, dep, "explicit")
-            if self.record:
-                self.tasks.append(task)
+            for kind, deps in ((EdgeKind.EXPLICIT, explicit), (EdgeKind.COMPILER, compiler)):
+                for dep in deps:
+                    if isinstance(dep, Task):
+                        self._edge(task, dep, kind)
         if not self.deferred:
             self._run(task)
             return task
@@ -156,25 +207,39 @@ class TaskGraph:
             self._make_ready(task)
         return task
 
-    def _edge(self, task: Task, producer: Task, reason: str) -> None:
+    def _edge(self, task: Task, producer: Task, kind: EdgeKind, *details: Any) -> None:
         if producer is task or (producer.done and not self.record) or producer in task.edges:
             return
-        task.edges[producer] = Edge(producer, reason)
+        task.edges[producer] = Edge(producer, kind, *details)
         self.edge_count += 1
+
+    def _record_of(self, buffer: Buffer) -> _Record:
+        record: _Record | None = buffer.record
+        if record is None:
+            record = buffer.record = _Record(self.record)
+        if self.recorder is not None:
+            record.info = self.recorder.info(buffer, record.info)
+        return record
+
+    def info_of(self, buffer: Buffer) -> BufferInfo:
+        """What a recorded run tells about a buffer."""
+        info = self._record_of(buffer).info
+        assert info is not None, "the run is not recorded"
+        return info
 
     def _order(self, task: Task, arguments: Sequence[tuple[ArrayValue, Tag]], manual: bool) -> None:
         for value, tag in arguments:
             buffer: Buffer = value.buffer
             owner = buffer.owner
+            record = self._record_of(buffer)
+            if record.info is not None:
+                task.arguments.append((record.info, tag))
             if isinstance(owner, Task) and not manual:
-                self._edge(task, owner, f"allocation of {buffer.name or 'a tensor'}")
-            record = buffer.record
-            if record is None:
-                record = buffer.record = _Record(self.record)
+                self._edge(task, owner, EdgeKind.ALLOCATION, record.info)
             region = Region(value)
             automatic = not manual and not buffer.manual_dep
             if automatic and tag in _LOOKS_UP:
-                self._look_up(task, record, region, tag, buffer)
+                self._look_up(task, record, region, tag)
             # A manual task is registered too: automatic tasks behind the manual scope are ordered after it.
             if tag in _REGISTERS:
                 # Who comes after this task comes after all that it waited for.
@@ -186,21 +251,33 @@ class TaskGraph:
             if tag is Tag.INPUT or tag is Tag.INOUT:
                 record.readers.add(task, region)
 
-    def _look_up(self, task: Task, record: _Record, region: Region, tag: Tag, buffer: Buffer) -> None:
-        name = buffer.name or "a tensor"
+    def _look_up(self, task: Task, record: _Record, region: Region, tag: Tag) -> None:
         for writer in record.writers.overlapping(region):
-            self._edge(task, writer, f"overlap with the write of {name}")
+            self._edge(task, writer.task, EdgeKind.OVERLAP, record.info, writer.region, region)
         if tag is Tag.SOURCE_WRITE:
             for reader in record.readers.overlapping(region):
-                self._edge(task, reader, f"overwrites what is read of {name}")
+                self._edge(task, reader.task, EdgeKind.SOURCE_ORDER, record.info, reader.region, region)
+
+    def own(self, task: Task, values: Iterable[ArrayValue]) -> None:
+        """The task allocated these."""
+        for value in values:
+            if value.buffer.owner is None and not value.buffer.external:
+                value.buffer.owner = task
+                if self.recorder is not None:
+                    self.recorder.result(self, task, value)
 
     # --- execution ----------------------------------------------------------------------------------------------------
 
     def _run(self, task: Task) -> None:
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.current = task
         task.started = time.perf_counter_ns()
         if task.predicate is None or task.predicate():
             task.body()
         task.ended = time.perf_counter_ns()
+        if recorder is not None:
+            recorder.current = None
         task.done = True
         task.body = _finished
         task.predicate = None
@@ -234,6 +311,8 @@ class TaskGraph:
         return found
 
     def _make_ready(self, task: Task) -> None:
+        if self.record:
+            task.ready = time.perf_counter_ns()
         task.slot = len(self.ready)
         self.ready.append(task)
 
@@ -267,20 +346,26 @@ class TaskGraph:
         if self.pending:
             raise RuntimeError("no task can run: the dependencies form a cycle")
 
-    def sync(self, value: ArrayValue, for_write: bool = False) -> None:
-        """Wait for the owner and the overlapping writers of a tensor (and its readers, before the host writes it)."""
-        if not self.pending:
-            return
+    def sync(self, value: ArrayValue, for_write: bool = False) -> list[Task]:
+        """Wait for the owner and the overlapping writers of a tensor (and its readers, before the host writes it).
+
+        Returns those tasks: all of a recorded run, else what was not known to be done.
+        """
+        if not self.pending and not self.record:
+            return []
         record = value.buffer.record
         waits = []
         if isinstance(value.buffer.owner, Task):
             waits.append(value.buffer.owner)
         if record is not None:
             region = Region(value)
-            waits += record.writers.overlapping(region)
+            found: list[Access] = record.writers.overlapping(region)
             if for_write:
-                waits += record.readers.overlapping(region)
-        self.wait_for(waits)
+                found += record.readers.overlapping(region)
+            waits += [access.task for access in found]
+        if self.pending:
+            self.wait_for(waits)
+        return waits
 
 
 def _finished() -> None:

@@ -68,12 +68,18 @@ class Kernel(msgspec.Struct, frozen=True):
 
 
 class RunOptions(msgspec.Struct, frozen=True):
-    """How to run. ``window`` (tasks) and ``heap`` (bytes): one number, or one for each of the four rings; None: the
-    defaults. A heap that is given is a limit, the default one grows. ``strict``: the device's limits for windows and
-    heaps. ``timeout``: seconds without progress after which the run fails; then no task runs on the calling thread.
-    ``fill``: fresh buffers hold NaN or a pattern. ``check_races``: find tasks that touch the same bytes without an order
-    (see :mod:`.races`; by what kernels say that they touch, or else by their arguments). ``isolate``: run in a worker process, which may crash or be ended
-    (see :mod:`.isolation`); kernels must be exported functions of libraries then.
+    """How to run.
+
+    ``workers``: threads that execute, the calling one included; None: one for each core that the process may use.
+    ``window`` (tasks) and ``heap`` (bytes): one number, or one for each of the four rings; None: the defaults. A heap
+    that is given is a limit, the default one grows. ``strict``: the device's limits for windows and heaps.
+    ``random``: one thread, ready tasks in a random order that ``seed`` decides.
+    ``record``: tasks, edges and accesses; ``trace``: times as well. ``fill``: fresh buffers hold NaN or a pattern.
+    ``check_races``: find tasks that touch the same bytes without an order (see :mod:`.races`), by what kernels say that
+    they touch, or else by their arguments.
+    ``timeout``: seconds without progress after which the run fails; then no task runs on the calling thread.
+    ``isolate``: run in a worker process, which may crash or be ended (see :mod:`.isolation`); kernels must be exported
+    functions of libraries then. ``sanitize``: as in :func:`.build.build`.
     """
 
     workers: int | None = None

@@ -61,7 +61,7 @@ def _dtype(kind: Any) -> DataType:
 
 
 class _Meetings:
-    """The queues between parts of mixed kernels, by task and block: there from the first part's begin to the last's end."""
+    """The queues between the parts of mixed kernels, by task and block."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

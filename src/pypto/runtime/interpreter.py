@@ -18,8 +18,10 @@ from ..ir.dtype import DataType
 from ..ir.enums import ArgEffect, FunctionType, is_incore_type
 from ..ir.expr import Expr, Var
 from ..ir.program import Function, Program
+from ..ir.type import TileType
 from ..ops import REGISTRY
-from ..ops.definition import Alias
+from ..ops.definition import OpDef
+from ..ops.footprint import touched_operands
 from ..ops.values import ArrayValue
 from .errors import ProgramError
 from .frames import BREAK, CONTINUE, RETURN, Frame, Hook
@@ -33,8 +35,8 @@ class Interpreter(KernelScopes):
     """Runs one program. ``run`` takes and updates :class:`ArrayValue` tensors and Python scalars.
 
     ``schedule``: "submit" (each task as it is submitted) or "random" with ``seed`` (a legal order, so that a missing
-    edge shows as a wrong value). ``record``: keep the tasks and edges in ``graph``. ``on_statement`` is called before
-    each statement (debugger).
+    edge shows as a wrong value). ``record``: keep the tasks and edges in ``graph``; ``accesses``: the bytes that they
+    touch, too. ``on_statement`` is called before each statement (debugger).
     """
 
     def __init__(
@@ -45,10 +47,12 @@ class Interpreter(KernelScopes):
         record: bool = False,
         on_statement: Hook | None = None,
         summaries: dict[st.Stmt, ScopeSummary] | None = None,
+        accesses: bool = False,
     ) -> None:
         self.program = program
         self.functions = {g.name: f for g, f in program.functions.items()}
-        self.graph = TaskGraph(schedule, seed, record)
+        self.graph = TaskGraph(schedule, seed, record, accesses)
+        self._notes_accesses = accesses
         self.on_statement = on_statement
         # What is known about scopes: a caller that runs a program again may keep it.
         self._summaries: dict[st.Stmt, ScopeSummary] = {} if summaries is None else summaries
@@ -298,11 +302,11 @@ class Interpreter(KernelScopes):
         for operand in expr.args:
             value = self.eval(operand, frame)
             args.append(list(value) if type(value) is tuple else value)
-        if not frame.in_kernel and self.graph.pending and name not in _SHAPE_ONLY:
-            viewed = definition.alias_operand if definition.alias is Alias.VIEW else None
-            for i, arg in enumerate(args):
-                if type(arg) is ArrayValue and i != viewed:
-                    self.graph.sync(arg, for_write=definition.effect(i, expr.kwargs) is not ArgEffect.Read)
+        if not frame.in_kernel:
+            if self.graph.pending or self.graph.record:
+                self._host_access(definition, args, expr)
+        elif self._notes_accesses:
+            self._note_access(definition, args, expr)
         ctx = frame.ctx
         ctx.type = expr.type
         ctx.span = expr.span
@@ -314,6 +318,24 @@ class Interpreter(KernelScopes):
             text = str(error)
             message = text if text.startswith(name) else f"{name}: {text}"
             raise ProgramError(message, expr.span, frame.function, frame.task) from error
+
+    def _host_access(self, definition: OpDef, args: list[Any], call: x.Call) -> None:
+        """Wait for the tasks behind the tensors that the orchestrator touches itself."""
+        touched = _tensors_touched(definition, args, call)
+        waits: list[Task] = []
+        for i, effect, _ in touched:
+            waits += self.graph.sync(args[i], for_write=effect is not ArgEffect.Read)
+        recorder = self.graph.recorder
+        if recorder is not None and touched:
+            recorder.current = recorder.host(call.op.name, call.span, self.graph.submitted, waits)
+            if self._notes_accesses:
+                recorder.op(self.graph, definition, args, call.kwargs, touched)
+            recorder.current = None
+
+    def _note_access(self, definition: OpDef, args: list[Any], call: x.Call) -> None:
+        touched = _tensors_touched(definition, args, call)
+        if touched and self.graph.recorder is not None:
+            self.graph.recorder.op(self.graph, definition, args, call.kwargs, touched)
 
     def _task_invalid(self, _expr: x.Call, _frame: Frame) -> Any:
         return INVALID_TASK
@@ -330,8 +352,14 @@ def _nothing() -> None:
     """Body of a dummy task."""
 
 
-# Ops that look at the type of a tensor and not at its elements.
-_SHAPE_ONLY = frozenset(("tensor.dim",))
+def _tensors_touched(definition: OpDef, args: Sequence[Any], call: x.Call) -> list[tuple[int, ArgEffect, bool]]:
+    """Of the operands that an op touches those in memory that tasks share: a tile is its kernel's own."""
+    return [
+        (i, effect, atomic)
+        for i, effect, atomic in touched_operands(definition, call.kwargs, len(args))
+        if isinstance(args[i], ArrayValue) and not isinstance(call.args[i].type, TileType)
+    ]
+
 
 _SPECIAL_OPS: dict[str, Callable[[Interpreter, Any, Frame], Any]] = {
     "system.task_invalid": Interpreter._task_invalid,

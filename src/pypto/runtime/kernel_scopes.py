@@ -66,7 +66,7 @@ class KernelScopes(Launches):
         arguments = [
             (frame.env[var], Tag.NO_DEP if id(var) in overrides else tag)
             for var, tag in summary.accesses.items()
-            if type(frame.env.get(var)) is ArrayValue
+            if isinstance(frame.env.get(var), ArrayValue)
         ]
         predicate = self._predicate(attrs.get("predicate"), frame)
         targets = self._leaked_targets(summary, frame) if self.graph.deferred else None
@@ -99,12 +99,13 @@ class KernelScopes(Launches):
             for var, target in (targets or {}).items():
                 copy_into(target, env.get(var))
 
-        task = self.graph.submit(name, run, stmt.span, arguments, deps, frame.manual, predicate)
-        for target in (targets or {}).values():
-            if target.buffer.owner is None and not target.buffer.external:
-                target.buffer.owner = task
-        if targets is None:
+        task = self.graph.submit(name, run, stmt.span, arguments, deps, frame.manual, predicate, (), blocks)
+        if targets is not None:
+            self.graph.own(task, targets.values())
+        else:
             self.graph.finish()
+            if ran and self.graph.ordered:
+                self.graph.own(task, _own_values(summary, env))
             if not ran:  # skipped by its predicate: the outer tensors are as they were, under the names it gives them
                 env.update({var: env[root] for var, root in summary.leaks.items() if root in env})
         task_var = attrs.get("task_id_var")
@@ -152,3 +153,11 @@ class KernelScopes(Launches):
                 return None
             found[var] = empty(shape, numpy_dtype(kind.dtype), var.name_hint)
         return found
+
+
+def _own_values(summary: ScopeSummary, env: Mapping[Var, Any]) -> list[ArrayValue]:
+    """What a scope that has run computed itself and leaks."""
+    if not summary.known:
+        return []
+    found = [env.get(var) for var, root in summary.leaks.items() if root is None and var not in summary.conditional]
+    return [value for value in found if isinstance(value, ArrayValue)]

@@ -47,14 +47,13 @@ class Launches(Activations):
         args = [self.eval(a, frame) for a in expr.args]
         if frame.in_kernel or function.func_type in _ORCHESTRATION:
             return self._unpacked(self.call_function(function, args, frame), expr.type)
-        explicit = [*expr.attrs.get("manual_dep_edges", ()), *expr.attrs.get("compiler_manual_dep_edges", ())]
         core_num = expr.attrs.get("core_num")
         results, _ = self._launch(
             function,
             args,
             expr,
             frame,
-            self._dep_values(explicit, frame),
+            self._dep_values(expr.attrs.get("manual_dep_edges", ()), frame),
             1 if core_num is None else self.eval(core_num, frame),
             expr.attrs.get("predicate"),
         )
@@ -63,10 +62,14 @@ class Launches(Activations):
     def _submit(self, expr: x.Submit, frame: Frame) -> Any:
         function = self._callee(expr.op, expr.span, frame)
         args = [self.eval(a, frame) for a in expr.args]
-        deps = self._dep_values((*expr.deps, *expr.attrs.get("compiler_manual_dep_edges", ())), frame)
+        deps = self._dep_values(expr.deps, frame)
         blocks = 1 if expr.core_num is None else self.eval(expr.core_num, frame)
         results, task = self._launch(function, args, expr, frame, deps, blocks, expr.predicate)
         if isinstance(expr.type, TupleType):
+            if len(expr.type.types) == 2 and isinstance(
+                expr.type.types[0], TupleType
+            ):  # the callee declares one tuple as its result
+                return tuple(results), task
             return (*results[: len(expr.type.types) - 1], task)
         return task
 
@@ -112,7 +115,15 @@ class Launches(Activations):
             else:
                 results.extend(known)
         task = self.graph.submit(
-            function.name, run, expr.span, arguments, deps, frame.manual, self._predicate(predicate, frame)
+            function.name,
+            run,
+            expr.span,
+            arguments,
+            deps,
+            frame.manual,
+            self._predicate(predicate, frame),
+            self._dep_values(expr.attrs.get("compiler_manual_dep_edges", ()), frame),
+            blocks,
         )
         if not predicted:
             self.graph.finish()
@@ -126,9 +137,9 @@ class Launches(Activations):
                     frame.function,
                 )
             results.extend(known)
-        for value in results:
-            if type(value) is ArrayValue and value.buffer.owner is None and not value.buffer.external:
-                value.buffer.owner = task
+        if self.graph.ordered:
+            given = {id(value.buffer) for value, tag in arguments if tag is not Tag.OUTPUT}
+            self.graph.own(task, [v for v in results if isinstance(v, ArrayValue) and id(v.buffer) not in given])
         return results, task
 
     def _with_omitted_outputs(self, function: Function, args: list[Any], frame: Frame) -> list[Any]:
@@ -154,7 +165,7 @@ class Launches(Activations):
         overrides = expr.attrs.get("arg_direction_overrides", ())
         tagged = []
         for i, value in enumerate(args):
-            if type(value) is not ArrayValue:
+            if not isinstance(value, ArrayValue):
                 continue
             if i in overrides:
                 tag = Tag.NO_DEP

@@ -21,7 +21,9 @@ class RunConfig:
     """Options of :func:`pypto.runtime.run`, of ``@pl.jit`` functions and of compiled programs.
 
     Compile-side fields shape what is compiled; run-side fields shape one dispatch. ``schedule="random"`` with ``seed``
-    runs tasks in a random legal order, so that a missing dependency shows as a wrong value.
+    runs tasks in a random legal order, so that a missing dependency shows as a wrong value. ``check_races=True``
+    records the bytes that each task touches and raises :class:`~pypto.runtime.errors.RaceError` at the end of a run in
+    which two tasks touch the same ones, one of them writing, and no dependency orders them.
     """
 
     platform: str = "cpu"

@@ -68,6 +68,9 @@ def run(
     schedule: Annotated[str, typer.Option(help="default, or random: tasks in a random legal order.")] = "default",
     seed: Annotated[int, typer.Option(help="Seed of the arguments and of the schedule.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="Run with this many seeds in a row.")] = 1,
+    check_races: Annotated[
+        bool, typer.Option("--check-races", help="Fail if tasks touch the same bytes and nothing orders them.")
+    ] = False,
 ) -> None:
     """Compile and run the programs of a file and compare with its expected results."""
 
@@ -78,7 +81,8 @@ def run(
         failed = 0
         for each in choose(entries_of(module), entry, file):
             for number in range(seed, seed + seeds):
-                failed += not _run_entry(each, file, RunConfig(schedule=schedule, seed=number), break_at or [])
+                config = RunConfig(schedule=schedule, seed=number, check_races=check_races)
+                failed += not _run_entry(each, file, config, break_at or [])
         return FAILED if failed else 0
 
     _guarded(file, action)

@@ -50,6 +50,7 @@ struct alignas(64) Worker {
     std::atomic<uint32_t> overflow_size{0};
     alignas(64) std::atomic<uint64_t> completed{0};  // tasks of this run; written by its own thread only
     std::atomic<uint64_t> running{0};                // number of the task that it executes, plus one; 0: none
+    uint64_t stolen = 0;  // batches that it took from others
     uint32_t index = 0;
     uint32_t random = 0;
     std::vector<Event> events;

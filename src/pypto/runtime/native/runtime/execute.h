@@ -47,7 +47,9 @@ inline Work Run::find(Worker& worker) {
         if (&victim == &worker) continue;
         Work found = victim.queue.steal(worker.queue);
         if (found == 0) found = take_overflow(victim);
-        if (found != 0) return found;
+        if (found == 0) continue;
+        ++worker.stolen;
+        return found;
     }
     return 0;
 }

@@ -5,9 +5,9 @@
 
 namespace pto {
 
-inline thread_local Run* Run::current = nullptr;
-inline thread_local const Task* Run::executing = nullptr;
-inline thread_local int32_t Run::executing_kernel = -1;
+inline PTO_THREAD_LOCAL Run* Run::current = nullptr;
+inline PTO_THREAD_LOCAL const Task* Run::executing = nullptr;
+inline PTO_THREAD_LOCAL int32_t Run::executing_kernel = -1;
 
 inline Run::Run(Crew& crew, const Program& program, const Options& options, Report& report)
     : crew_(crew),
@@ -117,6 +117,10 @@ inline void Run::clear() {
         std::vector<Event>& found = crew_.worker(i).events;
         events_.insert(events_.end(), found.begin(), found.end());
         found.clear();
+    }
+    for (uint32_t i = 0; i < crew_.size(); ++i) {
+        counters_.stolen += crew_.worker(i).stolen;
+        crew_.worker(i).stolen = 0;
     }
     counters_.tasks = submitted_;
 }

@@ -14,6 +14,14 @@
 #include "records.h"
 #include "task.h"
 
+// Thread-local pointers are read at each call of the orchestration and for each kernel. Where the loader keeps room for
+// libraries that are loaded later, they cost one instruction instead of a call.
+#if defined(__linux__) && defined(__GLIBC__)
+#define PTO_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
+#else
+#define PTO_THREAD_LOCAL thread_local
+#endif
+
 namespace pto {
 
 // The blocks of one task, shared by the workers that run them. Lives until the last share is taken out of a queue, which
@@ -58,9 +66,9 @@ class Run {
     Work find(Worker& worker);
     void execute(Worker& worker, Work work);
 
-    static thread_local Run* current;         // the run that this thread works for
-    static thread_local const Task* executing;  // the task whose kernel it runs
-    static thread_local int32_t executing_kernel;
+    static PTO_THREAD_LOCAL Run* current;           // the run that this thread works for
+    static PTO_THREAD_LOCAL const Task* executing;  // the task whose kernel it runs
+    static PTO_THREAD_LOCAL int32_t executing_kernel;
 
    private:
     struct Ring {
@@ -82,6 +90,9 @@ class Run {
     enum class Wait { DONE, FAILED };
 
     static constexpr uint32_t kMaxDepth = 64;
+    // So far the orchestrator runs ahead without a look at those who execute: the records of that many tasks stay in a
+    // core's cache.
+    static constexpr uint32_t kAhead = 1024;
 
     // submitting
     uint32_t depth() const { return static_cast<uint32_t>(scopes_.size()) - 1; }
@@ -89,6 +100,7 @@ class Run {
     bool usable(const ChipTensor& tensor, uint32_t line);
     bool check(const CoreTaskArgs& args, const Launch& launch);
     bool make_room(Ring& ring, uint32_t line);
+    void lend_a_hand(Ring& ring);
     static void widen(Ring& ring);
     void retire_done(Ring& ring, uint32_t at_most);
     void retire(Task* task);

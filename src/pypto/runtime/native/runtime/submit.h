@@ -254,6 +254,21 @@ inline void Run::widen(Ring& ring) {
     ring.mask = mask;
 }
 
+// Enough is submitted for everybody to have work. Going on would only push records out of the cache before they run, so
+// help until there is less; but not for long, since those that are in flight may be few and slow.
+inline void Run::lend_a_hand(Ring& ring) {
+    Worker& self = crew_.worker(0);
+    for (uint32_t tries = 0; tries < 64 && ring.next - ring.head >= kAhead; ++tries) {
+        if (const Work work = find(self)) {
+            execute(self, work);
+            ++counters_.helped;
+        } else {
+            relax();
+        }
+        retire_done(ring, 16);
+    }
+}
+
 // The window of the ring takes another task, now or after some have ended.
 inline bool Run::make_room(Ring& ring, uint32_t line) {
     retire_done(ring, 4);
@@ -261,14 +276,7 @@ inline bool Run::make_room(Ring& ring, uint32_t line) {
     ring.high_water = std::max(ring.high_water, std::min(ring.next - ring.head + 1, ring.window));
     if (ring.next - ring.head < ring.window) {
         if (ring.next - ring.head == ring.table.size()) widen(ring);
-        // Enough work for everybody: lend a hand before the records in flight fall out of the cache.
-        Worker& self = crew_.worker(0);
-        if (helps_ && !options_.random_schedule && self.queue.size() >= ReadyQueue::kCapacity - 8) {
-            while (self.queue.size() > ReadyQueue::kCapacity / 2) {
-                execute(self, self.queue.pop(alone_));
-                ++counters_.helped;
-            }
-        }
+        if (ring.next - ring.head >= kAhead && helps_ && !options_.random_schedule) lend_a_hand(ring);
         return true;
     }
     retire_done(ring, ~0u);

@@ -24,6 +24,8 @@ struct Entry {
     uint64_t number;  // in order of submission
     Buffer* buffer;  // null when the entry was taken out of the index
     Entry* next;     // of the same task
+    Entry* sibling;  // in the index: of the same region
+    Entry** from;    // what points to it there
     Region region;
 };
 
@@ -103,8 +105,8 @@ class WriterIndex {
     };
     struct Node {
         std::vector<SizeClass> classes;  // inner
-        std::vector<Entry*> entries;     // leaf
-        bool empty() const { return classes.empty() && entries.empty(); }
+        Entry* entries = nullptr;        // leaf: a list
+        bool empty() const { return classes.empty() && entries == nullptr; }
     };
     // Regions of one kind: with digits for the same strides, or (levels = 0) all others, by their extents.
     struct Group {
@@ -188,18 +190,16 @@ class WriterIndex {
             // Bands are mostly written in ascending order: the hint makes that case constant.
             node = &found->nodes.try_emplace(found->nodes.end(), path.steps[i])->second;
         }
-        node->entries.push_back(entry);
+        entry->sibling = node->entries;
+        entry->from = &node->entries;
+        if (entry->sibling != nullptr) entry->sibling->from = &entry->sibling;
+        node->entries = entry;
     }
 
     static void erase(Node& node, const Path& path, uint32_t level, Entry* entry) {
         if (level == path.depth) {
-            for (Entry*& each : node.entries) {
-                if (each == entry) {
-                    each = node.entries.back();
-                    node.entries.pop_back();
-                    return;
-                }
-            }
+            *entry->from = entry->sibling;
+            if (entry->sibling != nullptr) entry->sibling->from = entry->from;
             return;
         }
         const int bits = size_class(path.steps[level]);
@@ -219,7 +219,7 @@ class WriterIndex {
     static void search(const Node& node, const Path& path, uint32_t level, const Region& region, uint64_t& visited,
                        Visit&& visit) {
         if (level >= path.depth || level > PTO_MAX_DIMS) {
-            for (Entry* each : node.entries) {
+            for (Entry* each = node.entries; each != nullptr; each = each->sibling) {
                 ++visited;
                 if (overlaps(each->region, region)) visit(each);
             }
@@ -241,7 +241,11 @@ class WriterIndex {
 
     template <typename Visit>
     static void walk(const Node& node, Visit&& visit) {
-        for (Entry* each : node.entries) visit(each);
+        for (Entry* each = node.entries; each != nullptr;) {
+            Entry* const following = each->sibling;  // the visitor may give the entry back
+            visit(each);
+            each = following;
+        }
         for (const SizeClass& each : node.classes) {
             for (const auto& inner : each.nodes) walk(inner.second, visit);
         }
