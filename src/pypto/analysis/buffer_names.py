@@ -7,6 +7,12 @@ copies, what a function returns of its arguments, assembled targets, carries and
 flows into them names one buffer.
 
 ``BufferNames`` is :class:`.buffers.Buffers` for a whole function: the same edges, the same solution, in linear time.
+
+A carry that moves from buffer to buffer has no name in this sense. Still, within one iteration it is one buffer, and a
+loop inside that carries it on must be seen to keep it. So behind the names there is a second, weaker answer, which is
+found from inner loops to outer ones: ``representative``, one variable for all that are the same object *wherever they
+are visible together*. Scalars and arrays take part in that one, by copies, carries and branches. The array that a loop
+gives is never taken for the one that it began with: an array carry has storage of its own.
 """
 
 from __future__ import annotations
@@ -14,12 +20,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.call import Call
-from ..ir.expr import Expr, Var
+from ..ir.expr import Expr, IterArg, TupleGetItemExpr, Var
 from ..ir.program import Function
-from ..ir.stmt import ForStmt, WhileStmt
-from ..ir.type import TensorType
-from .buffers import Buffers
+from ..ir.stmt import ForStmt, IfStmt, Stmt, WhileStmt
+from ..ir.tree import get_last_yield_stmt
+from ..ir.type import TASK_ID_TYPE, ArrayType, ScalarType, TensorType
+from .buffers import Buffers, Source
 from .callees import Callees
+
+_JOINS: frozenset[type] = frozenset((IfStmt, ForStmt, WhileStmt))
 
 
 class BufferNames(Buffers):
@@ -30,7 +39,20 @@ class BufferNames(Buffers):
 
     def __init__(self, function: Function, callees: Callees) -> None:
         self.views: dict[Var, Call] = {}
+        self._joined_vars: set[Var] = set()
+        # Loops and branches with results, inner ones first, with the sources of what each of their bodies yields.
+        self._joins: list[tuple[Any, list[list[list[Source]]]]] = []
+        self._parent: dict[Var, Var] = {}
+        self._trivial: set[IterArg] = set()
+        self._viewed: dict[Var, Var | None] = {}
         super().__init__(function.body, callees)
+        for stmt, yielded in self._joins:
+            if type(stmt) is IfStmt:
+                self._resolve_branch(stmt, yielded)
+            else:
+                self._resolve_loop(stmt, yielded[0])
+
+    # --- answers ------------------------------------------------------------------------------------------------------
 
     def name(self, value: Any) -> Var | None:
         """The variable that a tensor's buffer is known by; None for what may be one buffer or another, and for what is
@@ -39,18 +61,41 @@ class BufferNames(Buffers):
             return None
         return self.root(value)
 
+    def representative(self, value: Any) -> Var | None:
+        """One variable for all variables that are the same object wherever they are visible together; None for what is
+        no variable."""
+        return self._same([(value, False)]) if isinstance(value, Var) else None
+
     def is_trivial(self, loop: ForStmt | WhileStmt, slot: int) -> bool:
-        """Whether a tensor carry is the same buffer in all iterations, and behind the loop."""
-        arg = loop.iter_args[slot]
-        first = self.name(arg.initValue)
-        return first is not None and self.name(arg) is first
+        """Whether a carry is the same object in all iterations, and behind the loop. A task id never is."""
+        return loop.iter_args[slot] in self._trivial
 
     def viewed(self, var: Var) -> Var | None:
         """The buffer that a variable is a view of, through views of views; the buffer itself for one that is none."""
         name = self.name(var)
-        while name is not None and name in self.views:
+        seen: list[Var] = []
+        while name is not None and name in self.views and name not in self._viewed:
+            seen.append(name)
             name = self.name(self.views[name].args[0])
+        if name in self._viewed:
+            name = self._viewed[name]
+        self._viewed.update(dict.fromkeys(seen, name))
         return name
+
+    def candidates(self, value: Any) -> list[Var]:
+        """The buffers that a tensor variable may be, or may be a part of: those that views are of, not the views."""
+        if not isinstance(value, Var):
+            return []
+        found: dict[Var, None] = {}
+        waiting = list(self._may_roots(value))
+        while waiting:
+            name = waiting.pop()
+            view = self.views.get(name)
+            if view is not None and isinstance(view.args[0], Var):
+                waiting += self._may_roots(view.args[0])
+            else:
+                found[name] = None
+        return list(found)
 
     def sources(self, var: Var) -> list[Var]:
         """What a variable is another name or a view of, one step back on each path; nothing for a new buffer."""
@@ -59,15 +104,120 @@ class BufferNames(Buffers):
             return [arg for arg in view.args[:1] if isinstance(arg, Var)]
         return [source for source, _ in self._sources.get(var, ()) if source is not None]
 
+    # --- what is collected --------------------------------------------------------------------------------------------
+
+    def _stmt(self, stmt: Any) -> None:
+        if type(stmt) not in _JOINS or not stmt.return_vars:
+            super()._stmt(stmt)
+            return
+        self._joined_vars.update(stmt.return_vars)
+        if type(stmt) is not IfStmt:
+            self._joined_vars.update(stmt.iter_args)
+        super()._stmt(stmt)
+        bodies = (stmt.then_body, stmt.else_body) if type(stmt) is IfStmt else (stmt.body,)
+        self._joins.append((stmt, [self._yielded(body) for body in bodies]))
+
+    def _yielded(self, body: Stmt | None) -> list[list[Source]]:
+        last = get_last_yield_stmt(body)
+        return [self._of(value) for value in last.value] if last is not None else []
+
     def _define(self, var: Var, value: Expr) -> None:
-        if isinstance(var.type, TensorType):
-            found = self._of(value)
-            if any(source is None or view for source, view in found):
-                # Made here: a name of its own. (A carry or a branch result never gets here: what flows in are variables.)
-                if type(value) is Call and any(view for _, view in found):
-                    self.views[var] = value
+        kind = var.type
+        if isinstance(kind, TensorType):
+            if var not in self._joined_vars and self._is_named_here(var, value):
                 return
+        elif isinstance(kind, (ScalarType, ArrayType)):
+            self._define_value(var, value)
+            return
         super()._define(var, value)
+
+    def _is_named_here(self, var: Var, value: Expr) -> bool:
+        """Whether a variable names a buffer of its own. (It then has no sources.)"""
+        found = self._of(value)
+        if any(source is None and unknown for source, unknown in found):
+            return False
+        if any(source is None for source, _ in found):
+            if type(value) is TupleGetItemExpr:
+                found[:] = [(var, False)]  # taken out again it is the same buffer
+            return True
+        if type(value) is Call and any(is_view for _, is_view in found):
+            self.views[var] = value
+            return True
+        return False
+
+    def _define_value(self, var: Var, value: Expr) -> None:
+        """A scalar or array: another name of what is copied, or else a value of its own."""
+        if var not in self._joined_vars:
+            if isinstance(value, Var):
+                self._sources.setdefault(var, []).append((value, False))
+        elif isinstance(var.type, ScalarType) or type(var) is IterArg:
+            self._sources.setdefault(var, []).append((value if isinstance(value, Var) else None, False))
+
+    # --- what is the same object --------------------------------------------------------------------------------------
+
+    def _same(self, sources: list[Source]) -> Var | None:
+        """The representative of a value that is a copy of these."""
+        if len(sources) != 1 or sources[0][0] is None or sources[0][1]:
+            return None
+        found = self._find(sources[0][0])
+        root, is_view = self._meet([(found, False)]) or (None, False)
+        return root if isinstance(root, Var) and not is_view else found
+
+    def _find(self, var: Var) -> Var:
+        path = []
+        while (above := self._above(var)) is not None:
+            path.append(var)
+            var = above
+        self._parent.update(dict.fromkeys(path, var))
+        return var
+
+    def _above(self, var: Var) -> Var | None:
+        found = self._parent.get(var)
+        if found is not None or var in self._joined_vars:
+            return found
+        sources = self._sources.get(var, ())
+        return sources[0][0] if len(sources) == 1 and not sources[0][1] else None
+
+    def _resolve_branch(self, stmt: IfStmt, yielded: list[list[list[Source]]]) -> None:
+        for var, one, other in zip(stmt.return_vars, *yielded, strict=False):
+            found = self._same(one)
+            if found is not None and found is self._same(other) and not isinstance(var.type, ArrayType):
+                self._parent[var] = found
+
+    def _resolve_loop(self, loop: Any, yielded: list[list[Source]]) -> None:
+        args = loop.iter_args
+        start = [self.representative(arg.initValue) for arg in args]
+        stays = self._staying(args, start, [self._same(sources) for sources in yielded] or list(args))
+        for arg, var, first, kept in zip(args, loop.return_vars, start, stays, strict=False):
+            if not kept:
+                continue
+            self._trivial.add(arg)
+            if first is not None:
+                self._parent[arg] = first
+            if not isinstance(var.type, ArrayType):
+                self._parent[var] = arg if first is None else first
+
+    def _staying(self, args: Any, start: list[Var | None], after: list[Var | None]) -> list[bool]:
+        """Which slots keep what they start with. Slots that swap do, if both start with the same."""
+        slot_of = {arg: i for i, arg in enumerate(args)}
+        stays = [arg.type is not TASK_ID_TYPE for arg in args]
+        followers: dict[int, list[int]] = {}
+        for i, value in enumerate(after[: len(args)]):
+            source = slot_of.get(value) if value is not None else None
+            if value is None:
+                stays[i] = False
+            elif source is None:
+                stays[i] = stays[i] and value is start[i]
+            elif source != i:
+                stays[i] = stays[i] and start[i] is not None and start[i] is start[source]
+                followers.setdefault(source, []).append(i)
+        moving = [i for i, kept in enumerate(stays) if not kept]
+        while moving:
+            for i in followers.get(moving.pop(), ()):
+                if stays[i]:
+                    stays[i] = False
+                    moving.append(i)
+        return stays
 
 
 __all__ = ["BufferNames"]

@@ -41,7 +41,8 @@ READ, WRITE = 1, 2
 # A variable that a value is a copy of (None: a buffer of its own), and whether it may be only a part of that.
 Source = tuple[Var | None, bool]
 
-_OWN: list[Source] = [(None, False)]
+# What may be any buffer.
+_UNKNOWN: list[Source] = [(None, True)]
 
 
 class _Own:
@@ -100,6 +101,15 @@ class Buffers:
         return [[self._root_of(sources) for sources in values] for values in self._returned]
 
     @property
+    def returns_made(self) -> list[list[bool]]:
+        """For each return statement whether its values are buffers that the region makes, or no tensors."""
+        return [[self._is_made(sources) for sources in values] for values in self._returned]
+
+    def _is_made(self, sources: list[Source]) -> bool:
+        root, view = self._meet(sources) or (_Own, False)
+        return (root is _Own and not view) or (isinstance(root, Var) and not isinstance(root.type, TensorType))
+
+    @property
     def launches(self) -> list[list[Var | None]]:
         return [[self._root_of(sources) for sources in values] for values in self._launched]
 
@@ -116,16 +126,16 @@ class Buffers:
         if cls is TupleGetItemExpr:
             parts = self._parts(e.tuple)  # type: ignore[attr-defined]
             index = e.index  # type: ignore[attr-defined]
-            return parts[index] if parts is not None and index < len(parts) else _OWN
+            return parts[index] if parts is not None and index < len(parts) else _UNKNOWN
         if cls is Call or cls is Submit:
             if type(e.op) is GlobalVar:  # type: ignore[attr-defined]
                 results = self._results(e)
-                return results[0] if results else _OWN
+                return results[0] if results else _own()
             definition = REGISTRY.get(e.op.name)  # type: ignore[attr-defined]
             if definition is not None and definition.alias is not Alias.FRESH and definition.alias_operand is not None:
                 found = self._of(e.args[definition.alias_operand])  # type: ignore[attr-defined]
                 return found if definition.alias is Alias.IS else [(v, True) for v, _ in found]
-        return _OWN
+        return _own()
 
     def _parts(self, e: Expr) -> list[list[Source]] | None:
         """The elements of a tuple."""
@@ -135,20 +145,29 @@ class Buffers:
             return [self._of(element) for element in e.elements]
         if type(e) in _CALLS and type(e.op) is GlobalVar:  # type: ignore[attr-defined]
             return self._results(e)
+        if type(e) is TupleGetItemExpr and _is_launched_tuple(e.tuple.type):
+            return self._parts(e.tuple)  # the one result of the function is a tuple
         return None
 
     def _results(self, call: Any) -> list[list[Source]]:
         """The results of a call of a function."""
         function = self._callees.of(call)
         returned = self._callees.returned_params(function) if function is not None else None
-        if function is None or returned is None:  # any of the arguments, or a part of one
-            anything = [*_OWN, *((v, True) for arg in call.args for v, _ in self._of(arg) if _is_tensor(arg))]
-            return [anything for _ in range(_result_count(call))]
+        if function is None or returned is None:
+            return [self._any_argument(call)] * _result_count(call)
+        unclear = self._callees.unclear_results(function)
         found = []
-        for parameter in returned:
+        for i, parameter in enumerate(returned):
             argument = None if parameter is None else argument_index(function, len(call.args), parameter)
-            found.append(_OWN if argument is None else self._of(call.args[argument]))
+            if i in unclear:
+                found.append(self._any_argument(call))
+            else:
+                found.append(_own() if argument is None else self._of(call.args[argument]))
         return found
+
+    def _any_argument(self, call: Any) -> list[Source]:
+        """Any of the arguments, a part of one, or something else."""
+        return [*_UNKNOWN, *((v, True) for arg in call.args for v, _ in self._of(arg) if _is_tensor(arg))]
 
     def _define(self, var: Var, value: Expr) -> None:
         if isinstance(var.type, TensorType):
@@ -157,6 +176,13 @@ class Buffers:
             parts = self._parts(value)
             if parts is not None:
                 self._tuples[var] = parts
+
+    def _join(self, var: Var, value: Expr) -> None:
+        """One of several values that flow into a carry or a result of a branch."""
+        if isinstance(var.type, TupleType):
+            self._tuples[var] = [_UNKNOWN] * len(var.type.types)
+        else:
+            self._define(var, value)
 
     # --- statements ---------------------------------------------------------------------------------------------------
 
@@ -198,7 +224,7 @@ class Buffers:
         if last is not None:
             for var, value in zip(variables, last.value, strict=False):
                 self._expr(value)
-                self._define(var, value)
+                self._join(var, value)
 
     def _loop(self, stmt: Any) -> None:
         if type(stmt) is ForStmt:
@@ -206,8 +232,8 @@ class Buffers:
                 self._expr(bound)
         for arg, var in zip(stmt.iter_args, stmt.return_vars, strict=False):
             self._expr(arg.initValue)
-            self._define(arg, arg.initValue)
-            self._define(var, arg.initValue)
+            self._join(arg, arg.initValue)
+            self._join(var, arg.initValue)
         if type(stmt) is WhileStmt:
             self._expr(stmt.condition)
         self._stmt(stmt.body)
@@ -350,8 +376,18 @@ class _Groups:
         return self._outside.get(self._find(var), ())
 
 
+def _own() -> list[Source]:
+    """What is made here: a list each, so that who takes it out of a tuple first may give it a name."""
+    return [(None, False)]
+
+
 def _is_tensor(e: Expr) -> bool:
     return isinstance(e.type, TensorType)
+
+
+def _is_launched_tuple(kind: Any) -> bool:
+    """Whether a type is that of a submit of a function that declares one tuple as its result."""
+    return isinstance(kind, TupleType) and len(kind.types) == 2 and isinstance(kind.types[0], TupleType)
 
 
 def _result_count(call: Any) -> int:

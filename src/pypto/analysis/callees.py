@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..ir.enums import FunctionType, ParamDirection
 from ..ir.expr import GlobalVar
-from ..ir.program import Function
-from ..ir.type import CommCtxType
+from ..ir.program import Function, Program
+from ..ir.stmt import ReturnStmt
+from ..ir.tree import walk_stmts
+from ..ir.type import CommCtxType, TensorType, TupleType
 
 
 def parameter_index(function: Function, count: int, argument: int) -> int | None:
@@ -48,6 +51,7 @@ class Callees:
     def __init__(self, functions: Iterable[Function]) -> None:
         self._functions = {function.name: function for function in functions}
         self._returned: dict[Function, tuple[int | None, ...] | None] = {}
+        self._unclear: dict[Function, frozenset[int]] = {}
 
     def add(self, functions: Iterable[Function]) -> None:
         """More functions, for instance those that a pass has made."""
@@ -75,27 +79,37 @@ class Callees:
             self._returned[function] = self._trace(function)
         return self._returned[function]
 
+    def unclear_results(self, function: Function) -> frozenset[int]:
+        """The returned values that are no parameter for certain and not for certain made by the function, either.
+
+        One of two parameters, a part of one, what a function gives that calls itself.
+        """
+        self.returned_params(function)
+        return self._unclear.get(function, frozenset())
+
     def _trace(self, function: Function) -> tuple[int | None, ...]:
         from .buffers import Buffers
 
         buffers = Buffers(function.body, self)
         position = {param: i for i, param in enumerate(function.params)}
-        found: list[int | None] | None = None
-        for values in buffers.returns:
-            roots = [position.get(root) if root is not None else None for root in values]
-            if found is not None and len(found) == len(roots):
-                # Two returns agree on a result, or it is none of the parameters.
-                roots = [a if a == b else None for a, b in zip(found, roots, strict=True)]
-            found = roots
-        if found is None:
+        found: tuple[int | None, ...] | None = None
+        unclear: set[int] = set()
+        for values, made in zip(buffers.returns, buffers.returns_made, strict=True):
+            roots = tuple(position.get(root) if root is not None else None for root in values)
+            if found is not None and roots != found:
+                unclear.update(i for i, pair in enumerate(zip(found, roots, strict=False)) if pair[0] != pair[1])
+            unclear.update(i for i, (root, own) in enumerate(zip(roots, made, strict=True)) if root is None and not own)
+            found = roots if found is None else _agreed(found, roots)
+        if found is not None:
+            self._unclear[function] = frozenset(unclear)
+            return found
+        if function.func_type in _WRAPPERS:
             return self._forwarded(function, buffers)
-        return tuple(found)
+        return _declared(function) if function.func_type in _KERNELS else ()
 
     def _forwarded(self, function: Function, buffers: Any) -> tuple[int | None, ...]:
         """A wrapper without a return statement gives what its only inner call with as many results gives."""
         count = len(function.return_types)
-        if not count or function.func_type not in (FunctionType.Group, FunctionType.Spmd):
-            return ()
         fitting = [results for results in buffers.launches if len(results) == count]
         if len(fitting) != 1:
             return (None,) * count
@@ -103,4 +117,83 @@ class Callees:
         return tuple(position.get(root) if root is not None else None for root in fitting[0])
 
 
-__all__ = ["Callees", "argument_index", "parameter_index"]
+_WRAPPERS = frozenset((FunctionType.Group, FunctionType.Spmd))
+_KERNELS = frozenset((FunctionType.InCore, FunctionType.AIC, FunctionType.AIV))
+
+
+def _agreed(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    """Two returns agree on a result, or it is none of the parameters."""
+    if len(one) != len(other):
+        return (None,) * max(len(one), len(other))
+    return tuple(a if a == b else None for a, b in zip(one, other, strict=True))
+
+
+def _declared(function: Function) -> tuple[int | None, ...]:
+    """What a kernel without a return statement gives: one that is written elsewhere can only go by the declaration.
+
+    Its tensor results are its written parameters, in order.
+    """
+    types = function.return_types
+    if len(types) == 1 and isinstance(types[0], TupleType):
+        types = types[0].types
+    written = iter([i for i, d in enumerate(function.param_directions) if d is not ParamDirection.In])
+    return tuple(next(written, None) if isinstance(kind, TensorType) else None for kind in types)
+
+
+# --- questions about one function -------------------------------------------------------------------------------------
+
+_OF_PROGRAM: WeakKeyDictionary[Program, Callees] = WeakKeyDictionary()
+_EXPLICIT: WeakKeyDictionary[Function, tuple[int | None, ...]] = WeakKeyDictionary()
+
+
+def callees_of(program: Program) -> Callees:
+    """The functions of a program, for those who ask about one function after another. Nothing may be added to it."""
+    found = _OF_PROGRAM.get(program)
+    if found is None:
+        found = _OF_PROGRAM[program] = Callees(program.functions.values())
+    return found
+
+
+def returned_params(function: Function, program: Program) -> tuple[int | None, ...]:
+    """For each returned value the index of the parameter whose buffer it is, traced; None for any other value.
+
+    A function that declares one tuple as its result and returns it whole has one position.
+    """
+    found = callees_of(program).returned_params(function) or ()
+    return (None,) if _returns_whole_tuple(function) else found
+
+
+def explicit_returned_params(function: Function) -> tuple[int | None, ...]:
+    """The same by a look at the return statements alone: a value counts if it is the parameter itself.
+
+    Says as much as :func:`returned_params` of functions for which ReturnParamsExplicit holds.
+    """
+    found = _EXPLICIT.get(function)
+    if found is None:
+        position: dict[Any, int] = {param: i for i, param in enumerate(function.params)}
+        for stmt in _returns(function):
+            here = tuple(position.get(v) if isinstance(v.type, TensorType) else None for v in stmt.value)
+            found = here if found is None else _agreed(found, here)
+        found = _EXPLICIT[function] = found if found is not None else ()
+    return found
+
+
+def _returns(function: Function) -> list[ReturnStmt]:
+    return [stmt for stmt in walk_stmts(function.body) if type(stmt) is ReturnStmt]
+
+
+def _returns_whole_tuple(function: Function) -> bool:
+    types = function.return_types
+    if len(types) != 1 or not isinstance(types[0], TupleType):
+        return False
+    return any(len(stmt.value) == 1 for stmt in _returns(function))
+
+
+__all__ = [
+    "Callees",
+    "argument_index",
+    "callees_of",
+    "explicit_returned_params",
+    "parameter_index",
+    "returned_params",
+]

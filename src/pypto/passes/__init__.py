@@ -25,6 +25,7 @@ from ..verify.registry import PropertyVerifierRegistry
 from ..verify.tensor_view_canonical import verify_tensor_view_canonical
 from . import stmt_dependency_analysis
 from .base import FunctionPass, Pass, PassProperties, create_function_pass, create_program_pass
+from .classify_iter_arg_carry import classify_iter_arg_carry
 from .context import PassContext, VerificationLevel, get_default_verification_level
 from .convert_to_ssa import convert_to_ssa
 from .ctrl_flow_transform import ctrl_flow_transform
@@ -41,6 +42,7 @@ from .instruments import (
     VerificationMode,
 )
 from .manager import PassManager
+from .normalize_return_order import normalize_return_order
 from .normalize_stmt_structure import normalize_stmt_structure
 from .outline_cluster_scopes import outline_cluster_scopes
 from .outline_hierarchy_scopes import outline_hierarchy_scopes
@@ -82,6 +84,7 @@ __all__ = [
     "VerificationInstrument",
     "VerificationLevel",
     "VerificationMode",
+    "classify_iter_arg_carry",
     "convert_to_ssa",
     "create_function_pass",
     "create_program_pass",
@@ -94,6 +97,7 @@ __all__ = [
     "get_structural_properties",
     "get_verified_properties",
     "inline_functions",
+    "normalize_return_order",
     "normalize_stmt_structure",
     "outline_cluster_scopes",
     "outline_hierarchy_scopes",

@@ -134,6 +134,8 @@ def as_array(tensor: ChipTensor) -> Any:
 
     dtype = np.dtype(numpy_dtype(ELEMENT_TYPES[tensor.dtype]))
     shape = tuple(tensor.shapes[: tensor.ndims])
+    if 0 in shape:  # of a view that begins behind the end there is no memory to share
+        return np.empty(shape, dtype)
     strides = tuple(s * dtype.itemsize for s in tensor.strides[: tensor.ndims])
     memory = (ctypes.c_char * tensor.buffer_size).from_address(tensor.buffer_addr) if tensor.buffer_size else b""
     return np.ndarray(shape, dtype, memory, tensor.start_offset * dtype.itemsize, strides)

@@ -23,6 +23,7 @@ from ..ops import REGISTRY
 from ..ops.definition import OpDef
 from ..ops.footprint import touched_operands
 from ..ops.values import ArrayValue
+from .derived_edges import DerivedEdges, has_derived_edges
 from .errors import ProgramError
 from .frames import BREAK, CONTINUE, RETURN, Frame, Hook
 from .graph import INVALID_TASK, Task, TaskGraph
@@ -53,6 +54,7 @@ class Interpreter(KernelScopes):
         self.functions = {g.name: f for g, f in program.functions.items()}
         self.graph = TaskGraph(schedule, seed, record, accesses)
         self._notes_accesses = accesses
+        self.derived = DerivedEdges() if has_derived_edges(program) else None
         self.on_statement = on_statement
         # What is known about scopes: a caller that runs a program again may keep it.
         self._summaries: dict[st.Stmt, ScopeSummary] = {} if summaries is None else summaries
@@ -105,8 +107,14 @@ class Interpreter(KernelScopes):
         handler = _STATEMENTS.get(type(stmt))
         if handler is None:
             raise InternalError(f"the interpreter has no meaning for {type(stmt).__name__}")
+        derived = self.derived
         try:
-            return handler(self, stmt, frame)
+            if derived is None or frame.in_kernel:
+                return handler(self, stmt, frame)
+            derived.before(stmt)
+            signal = handler(self, stmt, frame)
+            derived.after(stmt)
+            return signal
         except ProgramError:
             raise
         except (ValueError, TypeError, IndexError, ArithmeticError, NotImplementedError, RuntimeError) as error:

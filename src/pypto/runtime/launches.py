@@ -14,6 +14,7 @@ from ..ir.type import TensorType, TupleType
 from ..ops.numpy_types import numpy_dtype
 from ..ops.values import ArrayValue, EvalContext, empty
 from .activations import Activations
+from .derived_edges import EDGES, DerivedEdges
 from .errors import ProgramError
 from .frames import Frame
 from .graph import Tag, Task
@@ -35,6 +36,8 @@ _TAG_OF_PARAM = {
 
 class Launches(Activations):
     """Tasks that a program launches by calling a kernel."""
+
+    derived: DerivedEdges | None
 
     def _callee(self, op: x.Op, span: Any, frame: Frame) -> Function:
         found = self.functions.get(op.name)
@@ -122,9 +125,11 @@ class Launches(Activations):
             deps,
             frame.manual,
             self._predicate(predicate, frame),
-            self._dep_values(expr.attrs.get("compiler_manual_dep_edges", ()), frame),
+            self._derived_deps(expr, frame),
             blocks,
         )
+        if self.derived is not None:
+            self.derived.launched = task
         if not predicted:
             self.graph.finish()
         if not results and task.done and predicate is not None:
@@ -141,6 +146,13 @@ class Launches(Activations):
             given = {id(value.buffer) for value, tag in arguments if tag is not Tag.OUTPUT}
             self.graph.own(task, [v for v in results if isinstance(v, ArrayValue) and id(v.buffer) not in given])
         return results, task
+
+    def _derived_deps(self, expr: Any, frame: Frame) -> list[Any]:
+        """Tasks behind the edges that the compiler derived: these may name tensors, too."""
+        edges = expr.attrs.get(EDGES, ())
+        if not edges or self.derived is None:
+            return []
+        return [*self._dep_values(edges, frame), *self.derived.of(edges)]
 
     def _with_omitted_outputs(self, function: Function, args: list[Any], frame: Frame) -> list[Any]:
         """Trailing outputs that a submit leaves out are allocated."""

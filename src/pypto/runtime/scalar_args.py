@@ -81,7 +81,7 @@ def _checked(info: ParamInfo, value: Any) -> Any:
 
 
 def to_bits(value: Any, dtype: DataType) -> int:
-    """A scalar as 64 bits, as the task runtime passes it: integers widened with their sign, floats by their own bits."""
+    """A scalar as the 64 bits that the task runtime passes: integers widened with their sign, floats by their bits."""
     if dtype.is_float_:
         return int.from_bytes(np.array(value).astype(numpy_dtype(dtype)).tobytes(), "little")
     return int(value) & (2**64 - 1)

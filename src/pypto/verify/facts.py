@@ -3,7 +3,7 @@
 A property that holds of a ``Function`` object holds for ever, since the object can't change. So nobody has to say
 which properties a pass keeps or breaks: a function that a pass gives back unchanged keeps its facts, a new one has
 none and is verified. A verifier that looks at callees, or at the target, is believed only while the signatures that it
-saw, or the target, are the same.
+saw (and what their results are, if it asked), or the target, are the same.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from operator import is_
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..analysis.callees import callees_of
 from ..ir.program import Function, Program
 from ..target.model import Target
 from ..target.selection import selected_target
@@ -23,9 +24,11 @@ from .registry import VERIFIERS, Findings, Verifier
 
 # The names that a function calls or submits -> their signatures.
 _Signatures = dict[str, tuple[Any, ...] | None]
-# What else a fact rests on: whether the target matters, which one was selected (perhaps none), and signatures; None for
-# nothing but the function.
-_Basis = tuple[bool, Target | None, _Signatures]
+# The names that a function calls or submits -> which parameters their results are.
+_Returns = dict[str, tuple[int | None, ...] | None]
+# What else a fact rests on: whether the target matters, which one was selected (perhaps none), signatures and results;
+# None for nothing but the function.
+_Basis = tuple[bool, Target | None, _Signatures, _Returns]
 
 
 class Facts:
@@ -61,7 +64,7 @@ class Facts:
                 verifier.look_at(function, findings, program)
                 if len(found) > before and any(d.is_error for d in found[before:]):
                     continue
-                reads_more = verifier.reads_callees or verifier.reads_target
+                reads_more = verifier.reads_callees or verifier.reads_returns or verifier.reads_target
                 known[prop] = world.basis(verifier, function) if reads_more else None
         return [d for _, findings in sorted(runs, key=lambda run: run[0].prop) for d in findings.found]
 
@@ -99,18 +102,19 @@ class _World:
         """What a new fact of this verifier rests on. All facts about a function share its signatures."""
         target = selected_target() if verifier.reads_target else None
         seen: _Signatures = {}
-        if verifier.reads_callees:
+        if verifier.reads_callees or verifier.reads_returns:
             if self._function is not function:
                 self._function = function
                 self._seen = {name: self._signature(name) for name in call_sites(function).callees}
             seen = self._seen
-        return (verifier.reads_target, target, seen) if verifier.reads_target or seen else None
+        returns = {name: self._returns(name) for name in seen} if verifier.reads_returns else {}
+        return (verifier.reads_target, target, seen, returns) if verifier.reads_target or seen else None
 
     def bears(self, basis: _Basis | None) -> bool:
         """Whether a fact that rests on this holds here."""
         if basis is None:
             return True
-        reads_target, target, seen = basis
+        reads_target, target, seen, returns = basis
         if reads_target and target is not selected_target():
             return False
         if not seen:
@@ -119,12 +123,16 @@ class _World:
         if found is None:
             same = all(_same(was, self._signature(name)) for name, was in seen.items())
             found = self._borne[id(seen)] = seen, same
-        return found[1]
+        return found[1] and all(was == self._returns(name) for name, was in returns.items())
 
     def _signature(self, name: str) -> tuple[Any, ...] | None:
         if name not in self._found:
             self._found[name] = _signature(self._program, name)
         return self._found[name]
+
+    def _returns(self, name: str) -> tuple[int | None, ...] | None:
+        callee = self._program.get_function(name)
+        return callees_of(self._program).returned_params(callee) if callee is not None else None
 
 
 def _signature(program: Program, name: str) -> tuple[Any, ...] | None:

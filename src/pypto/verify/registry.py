@@ -43,9 +43,10 @@ class Verifier(msgspec.Struct, frozen=True):
 
     ``check(function, findings)`` looks at one function only. With ``reads_callees`` it is ``check(function, findings,
     program)`` and may also ask for the *signatures* of functions that the function calls (that they exist, their kind,
-    parameters, directions, result types, attributes), never for their bodies. ``reads_target``: what it says depends on
-    the selected target. ``implied_by``: a property of which this one is a part, so that nothing is left to verify where
-    that one is known to hold.
+    parameters, directions, result types, attributes), never for their bodies. With ``reads_returns`` it is called the
+    same way, and may ask for all this and for which parameters their results are. ``reads_target``: what it says
+    depends on the selected target. ``implied_by``: a property of which this one is a part, so that nothing is left to
+    verify where that one is known to hold.
     """
 
     prop: IRProperty
@@ -54,6 +55,7 @@ class Verifier(msgspec.Struct, frozen=True):
     reads_callees: bool = False
     reads_target: bool = False
     implied_by: IRProperty | None = None
+    reads_returns: bool = False
 
     def run(self, function: Function, program: Program) -> list[Diagnostic]:
         """The findings in one function of a program."""
@@ -63,7 +65,7 @@ class Verifier(msgspec.Struct, frozen=True):
 
     def look_at(self, function: Function, findings: Findings, program: Program) -> None:
         """Add the findings in one function of a program to those of others."""
-        if self.reads_callees:
+        if self.reads_callees or self.reads_returns:
             self.check(function, findings, program)
         else:
             self.check(function, findings)
@@ -79,13 +81,16 @@ def verifies(
     reads_callees: bool = False,
     reads_target: bool = False,
     implied_by: IRProperty | None = None,
+    reads_returns: bool = False,
 ) -> Callable[[Any], Any]:
     """Register a function as the verifier of a property; see :class:`Verifier`. The default rule is the property."""
 
     def register(check: Any) -> Any:
         if prop in VERIFIERS:
             raise ValueError(f"there is a verifier of {prop.name} already")
-        VERIFIERS[prop] = Verifier(prop, rule or prop.name, check, reads_callees, reads_target, implied_by)
+        VERIFIERS[prop] = Verifier(
+            prop, rule or prop.name, check, reads_callees, reads_target, implied_by, reads_returns
+        )
         return check
 
     return register

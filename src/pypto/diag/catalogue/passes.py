@@ -230,4 +230,26 @@ ENTRIES = (
         fix="Make and use the array on the same side of the scope; pass single elements instead.",
         phrases=("can't leave the function that makes it, and this scope",),
     ),
+    CodeInfo(
+        code="PT1088",
+        title="a kernel that returns one parameter twice",
+        exception="PassError",
+        explanation=(
+            "What a kernel returns of its parameters is the buffer of the argument. Two results that are the same "
+            "parameter are one buffer, and both hold what was written to it last."
+        ),
+        fix="Return each written parameter once, or write the second value to a parameter of its own.",
+        phrases=("twice: both results would be one buffer",),
+    ),
+    CodeInfo(
+        code="PT1089",
+        title="a parallel loop of unknown length that collects task ids",
+        exception="PassError",
+        explanation=(
+            "The iterations of a parallel loop run side by side, so a task that waits for the loop waits for the tasks "
+            "of all of them. In a manual scope their ids are kept in an array, whose size has to be known."
+        ),
+        fix="Give the loop constant bounds, use pl.range(), or collect the ids in a pl.array of a fixed size.",
+        phrases=("pl.parallel loops carrying a manual_scope dep",),
+    ),
 )

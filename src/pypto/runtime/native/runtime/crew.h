@@ -51,6 +51,9 @@ struct alignas(64) Worker {
     alignas(64) std::atomic<uint64_t> completed{0};  // tasks of this run; written by its own thread only
     std::atomic<uint64_t> running{0};                // number of the task that it executes, plus one; 0: none
     uint64_t stolen = 0;  // batches that it took from others
+    uint64_t batch_since = 0;      // ns, when it took the last one; 0: that is judged already
+    uint64_t batch_completed = 0;  // tasks that it had completed then
+    uint32_t restraint = 0;        // for how long it leaves others alone
     uint32_t index = 0;
     uint32_t random = 0;
     std::vector<Event> events;

@@ -1,6 +1,7 @@
 // What workers do with ready tasks.
 #pragma once
 
+#include <algorithm>
 #include <thread>
 
 #include "monitor.h"
@@ -34,12 +35,28 @@ inline Work take_overflow(Worker& from) {
     return found;
 }
 
+// Where tasks take less time than it takes to move them to another core, everybody is faster if each does his own. What a
+// batch took, a task, tells; the more such batches, the longer the worker waits, up to some 20 us.
+inline void restrain(Worker& worker) {
+    constexpr uint64_t kWorthMoving = 900;  // ns
+    if (worker.batch_since != 0) {
+        const uint64_t done = worker.completed.load(std::memory_order_relaxed) - worker.batch_completed;
+        if (done != 0) {
+            const bool tiny = now_ns() - worker.batch_since < done * kWorthMoving;
+            worker.restraint = !tiny ? 0 : worker.restraint == 0 ? 32 : std::min(2 * worker.restraint, 512u);
+        }
+        worker.batch_since = 0;
+    }
+    for (uint32_t i = 0; i < worker.restraint; ++i) relax();
+}
+
 // Own work first, then that of others, from a random one on.
 inline Work Run::find(Worker& worker) {
     if (const Work own = worker.queue.pop(alone_)) return own;
     if (const Work own = take_overflow(worker)) return own;
     const uint32_t size = crew_.size();
     if (size == 1) return 0;
+    if (worker.index != 0) restrain(worker);
     worker.random = worker.random * 1664525u + 1013904223u;
     const uint32_t first = static_cast<uint32_t>((uint64_t{worker.random} * size) >> 32);
     for (uint32_t i = 0; i < size; ++i) {
@@ -49,6 +66,10 @@ inline Work Run::find(Worker& worker) {
         if (found == 0) found = take_overflow(victim);
         if (found == 0) continue;
         ++worker.stolen;
+        if (worker.index != 0) {
+            worker.batch_since = now_ns();
+            worker.batch_completed = worker.completed.load(std::memory_order_relaxed);
+        }
         return found;
     }
     return 0;
