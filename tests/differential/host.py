@@ -456,6 +456,11 @@ class Host(Statements):
         g.saw("array of task ids")
         return True
 
+    def may_run_at_once(self) -> bool:
+        """Not where each task waits for the one before: the iterations of a parallel loop all wait for the one in front
+        of the loop."""
+        return self.chain is None or self.role == SCOPE
+
     # --- runtime scopes -----------------------------------------------------------------------------------------------
 
     def runtime_scope(self) -> bool:

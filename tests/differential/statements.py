@@ -316,10 +316,16 @@ class Statements(Body):
 
     # --- loops --------------------------------------------------------------------------------------------------------
 
+    def may_run_at_once(self) -> bool:
+        """Whether the iterations of a loop may be independent of each other."""
+        return True
+
     def header(self) -> Header:
         """Some kind of counted loop."""
         g = self.g
-        kind = g.weighted(((10, "range"), (3, "parallel"), (3, "unroll"), (0 if self.role == HOST else 3, "pipeline")))
+        parallel = 3 if self.may_run_at_once() else 0
+        pipeline = 0 if self.role == HOST else 3
+        kind = g.weighted(((10, "range"), (parallel, "parallel"), (3, "unroll"), (pipeline, "pipeline")))
         choices = list(CONSTANT)
         if kind != "unroll" and g.chance(40):
             choices = [Header(f"({self.integer(1)}) % 3", 0, 2, 2)]

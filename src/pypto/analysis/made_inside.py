@@ -82,7 +82,7 @@ class _Placed:
 
 
 def _depths_of_buffers(placed: _Placed, names: BufferNames, callees: Callees) -> dict[Var, int]:
-    deepest = max(depth for _, depth, _ in placed.yields)
+    deepest = max(placed.depth.values())
     waiting: list[list[Var]] = [[] for _ in range(deepest + 1)]
     users: dict[Var, list[Var]] = {}
     for var in placed.depth:

@@ -29,9 +29,12 @@ from .classify_iter_arg_carry import classify_iter_arg_carry
 from .context import PassContext, VerificationLevel, get_default_verification_level
 from .convert_to_ssa import convert_to_ssa
 from .ctrl_flow_transform import ctrl_flow_transform
+from .derive_call_directions import derive_call_directions
 from .errors import PassError, PassTypeError
+from .expand_manual_phase_fence import expand_manual_phase_fence
 from .first_failure import FirstFailure, first_failure
 from .flatten_call_expr import flatten_call_expr
+from .fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
 from .inline_functions import inline_functions
 from .instruments import (
     CallbackInstrument,
@@ -42,6 +45,7 @@ from .instruments import (
     VerificationMode,
 )
 from .manager import PassManager
+from .materialize_runtime_scopes import materialize_runtime_scopes
 from .normalize_return_order import normalize_return_order
 from .normalize_stmt_structure import normalize_stmt_structure
 from .outline_cluster_scopes import outline_cluster_scopes
@@ -86,6 +90,10 @@ __all__ = [
     "VerificationMode",
     "classify_iter_arg_carry",
     "convert_to_ssa",
+    "materialize_runtime_scopes",
+    "fuse_create_assemble_to_slice",
+    "expand_manual_phase_fence",
+    "derive_call_directions",
     "create_function_pass",
     "create_program_pass",
     "ctrl_flow_transform",

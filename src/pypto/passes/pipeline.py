@@ -6,10 +6,16 @@ from collections.abc import Callable, Sequence
 
 from ..ir.compile_options import MemoryPlanner, OptimizationStrategy
 from .base import Pass
+from .classify_iter_arg_carry import classify_iter_arg_carry
 from .convert_to_ssa import convert_to_ssa
 from .ctrl_flow_transform import ctrl_flow_transform
+from .derive_call_directions import derive_call_directions
+from .expand_manual_phase_fence import expand_manual_phase_fence
 from .flatten_call_expr import flatten_call_expr
+from .fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
 from .inline_functions import inline_functions
+from .materialize_runtime_scopes import materialize_runtime_scopes
+from .normalize_return_order import normalize_return_order
 from .normalize_stmt_structure import normalize_stmt_structure
 from .outline_cluster_scopes import outline_cluster_scopes
 from .outline_hierarchy_scopes import outline_hierarchy_scopes
@@ -37,12 +43,23 @@ _OUTLINING: tuple[PassFactory, ...] = (
     outline_cluster_scopes,
 )
 
-# The passes over kernels (tiles, memory, pipelines) and over the orchestration come here as they are built.
+# The passes over kernels (tiles, memory, pipelines) come here as they are built.
 
-DEFAULT: tuple[PassFactory, ...] = (*_FRONT, *_OUTLINING, simplify)
+# What the orchestration means to the task runtime. Behind the last Simplify nothing moves or folds statements any more.
+_ORCHESTRATION: tuple[PassFactory, ...] = (
+    normalize_return_order,
+    fuse_create_assemble_to_slice,
+    derive_call_directions,
+    expand_manual_phase_fence,
+    simplify,
+    materialize_runtime_scopes,
+    classify_iter_arg_carry,
+)
+
+DEFAULT: tuple[PassFactory, ...] = (*_FRONT, *_OUTLINING, *_ORCHESTRATION)
 
 # Programs that are written with tile operations and explicit kernels from the start.
-DEBUG_TILE_OPTIMIZATION: tuple[PassFactory, ...] = (*_FRONT, simplify)
+DEBUG_TILE_OPTIMIZATION: tuple[PassFactory, ...] = (*_FRONT, *_ORCHESTRATION)
 
 STRATEGIES: dict[OptimizationStrategy, tuple[PassFactory, ...]] = {
     OptimizationStrategy.Default: DEFAULT,

@@ -40,9 +40,11 @@ _REASONS = {
 
 
 class Edge:
-    """Why a task waits for another. An automatic edge knows the buffer; one by overlap the arguments' regions, too."""
+    """Why a task waits for another. An automatic edge knows the buffer; one by overlap the arguments' regions, too.
+    ``also``: what else orders the two.
+    """
 
-    __slots__ = ("info", "kind", "producer", "producer_region", "region")
+    __slots__ = ("also", "info", "kind", "producer", "producer_region", "region")
 
     def __init__(
         self,
@@ -54,6 +56,7 @@ class Edge:
     ) -> None:
         self.producer = producer
         self.kind = kind
+        self.also: tuple[EdgeKind, ...] = ()
         self.info = info
         self.producer_region = producer_region
         self.region = region
@@ -71,7 +74,7 @@ class Edge:
 class Task:
     """One submit. ``waiting``: how many producers are not done; ``slot``: where it stands in the list of ready tasks;
     ``started``/``ended``: ns of the monotonic clock. Of a recorded run only: ``submitted``/``ready``, ``blocks``,
-    ``manual``, ``arguments`` (buffer and tag), and ``synced``: the orchestrator has waited for it.
+    ``manual``, ``arguments`` (buffer, tag and region), and ``synced``: the orchestrator has waited for it.
     """
 
     __slots__ = (
@@ -112,7 +115,7 @@ class Task:
         """Begin what a recorded run tells about the task."""
         self.manual = manual
         self.blocks = blocks
-        self.arguments: list[tuple[BufferInfo, Tag]] = []
+        self.arguments: list[tuple[BufferInfo, Tag, Region]] = []
         self.synced = False
         self.submitted = self.ready = time.perf_counter_ns()
 
@@ -208,7 +211,12 @@ class TaskGraph:
         return task
 
     def _edge(self, task: Task, producer: Task, kind: EdgeKind, *details: Any) -> None:
-        if producer is task or (producer.done and not self.record) or producer in task.edges:
+        if producer is task or (producer.done and not self.record):
+            return
+        known = task.edges.get(producer)
+        if known is not None:
+            if self.record and kind is not known.kind and kind not in known.also:
+                known.also += (kind,)
             return
         task.edges[producer] = Edge(producer, kind, *details)
         self.edge_count += 1
@@ -232,11 +240,11 @@ class TaskGraph:
             buffer: Buffer = value.buffer
             owner = buffer.owner
             record = self._record_of(buffer)
+            region = Region(value)
             if record.info is not None:
-                task.arguments.append((record.info, tag))
+                task.arguments.append((record.info, tag, region))
             if isinstance(owner, Task) and not manual:
                 self._edge(task, owner, EdgeKind.ALLOCATION, record.info)
-            region = Region(value)
             automatic = not manual and not buffer.manual_dep
             if automatic and tag in _LOOKS_UP:
                 self._look_up(task, record, region, tag)

@@ -137,7 +137,9 @@ def run_record(graph: TaskGraph) -> RunRecord:
     )
     for task in graph.tasks:
         record.tasks.append(_task_record(task))
-        record.arguments += [ArgumentRecord(task.number, info.number, tag.value) for info, tag in task.arguments]
+        record.arguments += [
+            ArgumentRecord(task.number, info.number, tag.value, _as_box(region)) for info, tag, region in task.arguments
+        ]
         record.edges += [
             EdgeRecord(
                 edge.producer.number,
@@ -147,6 +149,7 @@ def run_record(graph: TaskGraph) -> RunRecord:
                 -1 if edge.info is None else edge.info.number,
                 _box(edge.producer_region),
                 _box(edge.region),
+                edge.also,
             )
             for edge in task.edges.values()
         ]

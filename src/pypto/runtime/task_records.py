@@ -153,16 +153,17 @@ class HostRecord(msgspec.Struct, frozen=True):
 
 
 class ArgumentRecord(msgspec.Struct, frozen=True):
-    """A tensor argument of a task, with the tag that says how it orders the task."""
+    """A tensor argument of a task, with the tag that says how it orders the task, and where it lies if known."""
 
     task: int
     buffer: int
     tag: str
+    box: Box | None = None
 
 
 class EdgeRecord(msgspec.Struct, frozen=True):
     """``consumer`` waits for ``producer``. ``buffer`` is what an automatic edge is about (-1: nothing), the boxes are
-    the overlapping arguments of the two.
+    the overlapping arguments of the two. ``also``: further kinds of order between the two, where they are recorded.
     """
 
     producer: int
@@ -172,6 +173,7 @@ class EdgeRecord(msgspec.Struct, frozen=True):
     buffer: int = -1
     producer_box: Box | None = None
     consumer_box: Box | None = None
+    also: tuple[EdgeKind, ...] = ()
 
 
 class AccessRecord(msgspec.Struct, frozen=True):

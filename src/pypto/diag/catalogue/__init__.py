@@ -11,6 +11,7 @@ PT07xx     scopes
 PT08xx     tasks and directives
 PT09xx     the compiler after the front end
 PT10xx     passes
+PT11xx     code generators
 =========  =============================================
 
 A code never changes its meaning; a code that is no longer raised stays reserved.
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 from pypto.diag.catalogue import (
     calls,
+    codegen,
     compiler,
     definitions,
     expressions,
@@ -43,6 +45,7 @@ ENTRIES: tuple[CodeInfo, ...] = (
     *tasks.ENTRIES,
     *compiler.ENTRIES,
     *passes.ENTRIES,
+    *codegen.ENTRIES,
 )
 
 CODES: dict[str, CodeInfo] = {info.code: info for info in ENTRIES}

@@ -1,0 +1,1 @@
+"""The parts of AutoDeriveTaskDependencies: where arguments lie, what task ids stand for, the walk that finds edges."""
