@@ -14,9 +14,13 @@ import numpy as np
 import pytest
 import spec_kit
 
-from pypto import codegen
+from pypto import codegen, passes
 from pypto.passes.classify_iter_arg_carry import classify_iter_arg_carry
 from pypto.passes.derive_call_directions import derive_call_directions
+from pypto.passes.expand_manual_phase_fence import expand_manual_phase_fence
+from pypto.passes.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
+from pypto.passes.materialize_runtime_scopes import materialize_runtime_scopes
+from pypto.passes.normalize_return_order import normalize_return_order
 from pypto.runtime.build import build, load
 from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.host_executor import HostProgram, Kernel, RunOptions
@@ -102,6 +106,25 @@ def final(methods, directed=True):
     return program
 
 
+def back_end(program):
+    """What the passes behind outlining make of a program, which may be in the form that users write."""
+    for make in (
+        passes.convert_to_ssa,
+        passes.simplify,
+        passes.normalize_stmt_structure,
+        passes.flatten_call_expr,
+        normalize_return_order,
+        fuse_create_assemble_to_slice,
+        derive_call_directions,
+        expand_manual_phase_fence,
+        passes.simplify,
+        materialize_runtime_scopes,
+        classify_iter_arg_carry,
+    ):
+        program = make()(program)
+    return program
+
+
 class Case:
     """One program of a suite."""
 
@@ -161,13 +184,22 @@ class Suite:
             return error
         texts = []
         for name, case in self.cases.items():
-            texts.append(f'#define aicpu_orchestration_entry entry_{name}\n#define aicpu_orchestration_config config_{name}\n')
+            texts.append(
+                f"#define aicpu_orchestration_entry entry_{name}\n#define aicpu_orchestration_config config_{name}\n"
+            )
             texts.append(f'#line 1 "{name}.cpp"\n{case.result.code}')
             texts.append("#undef aicpu_orchestration_entry\n#undef aicpu_orchestration_config\n")
         # Two files may define the same helper; each is a file of its own outside of these tests.
         text = "".join(texts)
         text = re.sub(r"static inline int64_t (pypto_floor_\w+)(?=\(int64_t a)", _numbered(), text)
-        flags = ("-O0", "-Wall", "-Werror", "-Wno-unused-variable", "-Wno-unused-but-set-variable", "-Wno-unused-function")
+        flags = (
+            "-O0",
+            "-Wall",
+            "-Werror",
+            "-Wno-unused-variable",
+            "-Wno-unused-but-set-variable",
+            "-Wno-unused-function",
+        )
         flags += ("-Wno-sign-compare", "-Wno-unused-label")
         return load(build([(f"{self.name}.cpp", text)], include_dirs=[SOURCES], flags=flags, name=self.name))
 

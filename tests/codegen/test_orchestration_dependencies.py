@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from orchestration_kit import BASE, Suite, edges, final, generate, orchestration, ramp, zeros
 
-from pypto import codegen, ir
+from pypto import ir
 from pypto.ir.enums import ArgDirection
 
 suite = Suite("dependencies")
@@ -19,12 +19,18 @@ def in_manual(signature, body):
     return orchestration(signature, MANUAL + "\n".join(f"        {line}" for line in body.strip().splitlines()))
 
 
-fresh = suite.add("fresh", in_manual(XY, """
+fresh = suite.add(
+    "fresh",
+    in_manual(
+        XY,
+        """
 a, t = pl.submit(self.fix, x, y)
 n = None
 b, u = pl.submit(self.twice, a, deps=[t, n])
 c, v = pl.submit(self.twice, b, deps=[u, t, u])
-"""))
+""",
+    ),
+)
 fresh_lines = [
     "PTO2TaskId params_t1_deps[2];",
     "uint32_t params_t1_deps_count = 0;",
@@ -50,7 +56,11 @@ def test_no_edges_no_block():
     assert not any("params_t0_deps" in line for line in fresh.lines)
 
 
-carried = suite.add("carried", orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx", """
+carried = suite.add(
+    "carried",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     t0 = None
     for i, (prev,) in pl.range(n, init_values=(t0,)):
@@ -58,7 +68,9 @@ with pl.scope():
             a, t = pl.submit(self.twice, y, deps=[prev], attrs={"arg_directions": [pl.adir.no_dep]})
             last = pl.yield_(t)
     b, u = pl.submit(self.fix, x, y, deps=[last], attrs={"arg_directions": [pl.adir.input, pl.adir.no_dep]})
-"""))
+""",
+    ),
+)
 
 
 @pytest.mark.parametrize("n", [0, 1, 4])
@@ -73,7 +85,11 @@ def test_an_id_that_a_sequential_loop_carries_in_an_auto_scope(n):
     assert edges(result, "explicit") == [(i, i + 1) for i in range(n)]
 
 
-branch = suite.add("branch", in_manual("x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx", """
+branch = suite.add(
+    "branch",
+    in_manual(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx",
+        """
 a, t0 = pl.submit(self.twice, y)
 if n > 0:
     b, t = pl.submit(self.fix, x, y, deps=[t0])
@@ -81,7 +97,9 @@ if n > 0:
 else:
     t1 = pl.yield_(t0)
 c, t2 = pl.submit(self.twice, y, deps=[t1])
-"""))
+""",
+    ),
+)
 
 
 @pytest.mark.parametrize("n", [0, 1])
@@ -94,7 +112,11 @@ def test_an_id_that_comes_out_of_a_branch(n):
     assert edges(result, "explicit") == ([(0, 1), (1, 2)] if n else [(0, 1)])
 
 
-behind = suite.add("behind", orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]]", """
+behind = suite.add(
+    "behind",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     with pl.scope():
         a, t = pl.submit(self.fix, x, y, attrs={"arg_directions": [pl.adir.input, pl.adir.no_dep]})
@@ -104,7 +126,9 @@ with pl.scope():
     with pl.scope(mode=pl.ScopeMode.MANUAL):
         c, v = pl.submit(self.twice, y, deps=[ids1, u])
     d, w = pl.submit(self.twice, y, deps=[v], attrs={"arg_directions": [pl.adir.no_dep]})
-"""))
+""",
+    ),
+)
 
 
 def test_ids_outlive_the_scopes_that_launch_them():
@@ -117,7 +141,11 @@ def test_ids_outlive_the_scopes_that_launch_them():
     assert {(0, 1), (1, 2), (2, 3)} <= set(edges(result, "explicit"))
 
 
-full = suite.add("full", in_manual(XY, """
+full = suite.add(
+    "full",
+    in_manual(
+        XY,
+        """
 ids = pl.array.create(3, pl.TASK_ID)
 for i, (b,) in pl.parallel(3, init_values=(ids,)):
     a, t = pl.submit(self.part, x, i, y)
@@ -127,13 +155,21 @@ prev = pl.array.get_element(b2, 0)
 c, u = pl.submit(self.twice, y, deps=[b2])
 d = pl.array.update_element(b2, 0, u)
 e, v = pl.submit(self.twice, y, deps=[prev, d])
-"""))
-partly = suite.add("partly", in_manual(XY, """
+""",
+    ),
+)
+partly = suite.add(
+    "partly",
+    in_manual(
+        XY,
+        """
 ids = pl.array.create(3, pl.TASK_ID)
 a, t = pl.submit(self.fix, x, y)
 ids1 = pl.array.update_element(ids, 1, t)
 c, u = pl.submit(self.twice, y, deps=[ids1])
-"""))
+""",
+    ),
+)
 
 
 def test_arrays_of_ids():
@@ -152,14 +188,20 @@ def test_arrays_of_ids():
     assert edges(partly.run([x, y]), "explicit") == [(0, 1)]
 
 
-wide = suite.add("wide", in_manual(XY, """
+wide = suite.add(
+    "wide",
+    in_manual(
+        XY,
+        """
 ids = pl.array.create(40, pl.TASK_ID)
 for i, (b,) in pl.parallel(8, init_values=(ids,)):
     a, t = pl.submit(self.part, x, i, y)
     b1 = pl.array.update_element(b, i * 5, t)
     b2 = pl.yield_(b1)
 c, u = pl.submit(self.twice, y, deps=[b2])
-"""))
+""",
+    ),
+)
 
 
 def test_wide_arrays_are_looked_through_in_a_loop():
@@ -172,7 +214,11 @@ def test_wide_arrays_are_looked_through_in_a_loop():
     np.testing.assert_array_equal(y, 2 * (x + 1))
 
 
-fence = suite.add("fence", in_manual(XY, """
+fence = suite.add(
+    "fence",
+    in_manual(
+        XY,
+        """
 t0 = None
 for p, (ph,) in pl.range(3, init_values=(t0,)):
     for j, (it,) in pl.parallel(2, 10, 2, init_values=(ph,)):
@@ -180,14 +226,15 @@ for p, (ph,) in pl.range(3, init_values=(t0,)):
         inner = pl.yield_(t)
     outer = pl.yield_(inner)
 b, u = pl.submit(self.twice, y, deps=[outer])
-"""), kernels={"mark": lambda args: args.tensor(0)[args.scalar(1) - 2].__iadd__(1)})
+""",
+    ),
+    kernels={"mark": lambda args: args.tensor(0)[args.scalar(1) - 2].__iadd__(1)},
+)
 
 
 def test_a_fence_of_parallel_loops():
     lines = fence.lines
-    assert (
-        "PTO2TaskId outer[4]; for (int64_t __init_i = 0; __init_i < 4; ++__init_i) outer[__init_i] = t0;" in lines
-    )
+    assert "PTO2TaskId outer[4]; for (int64_t __init_i = 0; __init_i < 4; ++__init_i) outer[__init_i] = t0;" in lines
     assert (
         "PTO2TaskId inner[4]; for (int64_t __init_i = 0; __init_i < 4; ++__init_i) inner[__init_i] = outer[__init_i];"
         in lines
@@ -202,7 +249,11 @@ def test_a_fence_of_parallel_loops():
     assert found == sorted(want + [(8 + a, 12) for a in range(4)])
 
 
-phases = suite.add("phases", in_manual(XY, """
+phases = suite.add(
+    "phases",
+    in_manual(
+        XY,
+        """
 prev = pl.array.create(2, pl.TASK_ID)
 for p, (pv,) in pl.range(3, init_values=(prev,)):
     cur = pl.array.create(2, pl.TASK_ID)
@@ -212,7 +263,9 @@ for p, (pv,) in pl.range(3, init_values=(prev,)):
         c2 = pl.yield_(c1)
     pv2 = pl.yield_(c2)
 b, u = pl.submit(self.twice, y, deps=[pv2])
-"""))
+""",
+    ),
+)
 
 
 def test_an_array_that_carries_the_phase_before():
@@ -224,12 +277,18 @@ def test_an_array_that_carries_the_phase_before():
     assert found == sorted(want + [(4, 6), (5, 6)])
 
 
-dummy = suite.add("dummy", in_manual(XY, """
+dummy = suite.add(
+    "dummy",
+    in_manual(
+        XY,
+        """
 a, t = pl.submit(self.fix, x, y)
 bar = pl.system.task_dummy(deps=[t])
 none = pl.system.task_dummy(deps=[])
 b, u = pl.submit(self.twice, y, deps=[bar, none])
-"""))
+""",
+    ),
+)
 
 
 def test_barriers():
@@ -276,14 +335,19 @@ def test_an_id_of_a_loop_body_does_not_exist_behind_the_loop():
 
 def test_an_id_that_is_stored_must_exist():
     with pytest.raises(ValueError, match="the task id 't' is stored into an array, which cannot be honored"):
-        generate(orchestration(XY, """
+        generate(
+            orchestration(
+                XY,
+                """
 with pl.scope():
     ids = pl.array.create(2, pl.TASK_ID)
     for i in pl.range(3):
         a, t = pl.submit(self.twice, y)
     ids1 = pl.array.update_element(ids, 0, t)
     b, u = pl.submit(self.twice, y, deps=[ids1])
-"""))
+""",
+            )
+        )
 
 
 # --- derived edges ----------------------------------------------------------------------------------------------------
@@ -344,13 +408,22 @@ def add_edges(name, methods, **wanted):
     return made
 
 
-plain = add_edges("plain", orchestration(XY, """
+plain = add_edges(
+    "plain",
+    orchestration(
+        XY,
+        """
 with pl.scope():
     a = self.fix(x, y)
     b = self.twice(y)
     self.fix(x, b)
     c = self.twice(b)
-"""), twice0=["a"], fix1=["b"], twice1=["y", "b"])
+""",
+    ),
+    twice0=["a"],
+    fix1=["b"],
+    twice1=["y", "b"],
+)
 
 
 def test_captured_ids():
@@ -363,7 +436,11 @@ def test_captured_ids():
     assert {(0, 1), (1, 2), (2, 3)} <= set(edges(result, "explicit"))
 
 
-hoisted = add_edges("hoisted", orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx", """
+hoisted = add_edges(
+    "hoisted",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     with pl.scope():
         a = self.fix(x, y)
@@ -375,7 +452,11 @@ with pl.scope():
         with pl.scope():
             c = pl.yield_(a)
     d = self.twice(c)
-"""), twice0=["a"], twice1=["c"])
+""",
+    ),
+    twice0=["a"],
+    twice1=["c"],
+)
 
 
 @pytest.mark.parametrize("n", [0, 1])
@@ -388,7 +469,11 @@ def test_hoisted_ids(n):
     assert edges(result, "explicit") == ([(0, 1), (1, 2)] if n else [(0, 1)])
 
 
-fan_in = add_edges("fan_in", orchestration(XY, """
+fan_in = add_edges(
+    "fan_in",
+    orchestration(
+        XY,
+        """
 with pl.scope():
     for i, (c,) in pl.parallel(2, 8, 2, init_values=(y,)):
         with pl.scope():
@@ -399,7 +484,11 @@ with pl.scope():
                     f = pl.yield_(e)
             g = pl.yield_(f)
     z = self.twice(g)
-"""), twice0=["g"], mark1=["a"])
+""",
+    ),
+    twice0=["g"],
+    mark1=["a"],
+)
 
 
 def test_a_loop_collects_the_ids_of_its_iterations():
@@ -414,14 +503,21 @@ def test_a_loop_collects_the_ids_of_its_iterations():
     assert [(p, c) for p, c in found if c != 9] == [(0, 1), (0, 2), (3, 4), (3, 5), (6, 7), (6, 8)]
 
 
-unknown = add_edges("unknown", orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx", """
+unknown = add_edges(
+    "unknown",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     for i, (c,) in pl.parallel(0, n, 1, init_values=(y,)):
         with pl.scope():
             a = self.mark(i, c)
             g = pl.yield_(a)
     z = self.twice(g)
-"""), twice0=["g"])
+""",
+    ),
+    twice0=["g"],
+)
 
 
 @pytest.mark.parametrize("n", [0, 5])
@@ -434,14 +530,21 @@ def test_a_loop_of_unknown_length_collects_in_a_vector(n):
     assert edges(result, "explicit") == want
 
 
-before = add_edges("before", orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx", """
+before = add_edges(
+    "before",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     s = self.fix(x, y)
     for i, (c,) in pl.range(n, init_values=(s,)):
         with pl.scope():
             a = self.twice(c)
             g = pl.yield_(a)
-"""), twice0=["c"])
+""",
+    ),
+    twice0=["c"],
+)
 
 
 def test_an_edge_to_the_iteration_before():

@@ -11,18 +11,26 @@ suite = Suite("flow")
 
 XY = "x: f32[8, 8], y: pl.InOut[f32[8, 8]]"
 
-trivial = suite.add("trivial", orchestration(XY, """
+trivial = suite.add(
+    "trivial",
+    orchestration(
+        XY,
+        """
 with pl.scope():
     for i, (c__iter_v1,) in pl.range(4, init_values=(y,)):
         with pl.scope():
             c__ssa_v2 = self.part(x, i, c__iter_v1)
             c__rv_v3 = pl.yield_(c__ssa_v2)
     z = self.fix(x, c__rv_v3)
-"""))
+""",
+    ),
+)
 
 
 def test_a_trivial_carry_prints_nothing():
-    assert "ChipTensor" not in "".join(trivial.lines[2:])[len("// External tensors") :].replace("const ChipTensor& ext_", "")
+    assert "ChipTensor" not in "".join(trivial.lines[2:])[len("// External tensors") :].replace(
+        "const ChipTensor& ext_", ""
+    )
     assert "params_t0.add_inout(ext_y);" in trivial.lines
     assert "params_t1.add_inout(ext_y);" in trivial.lines
     x, y = ramp(8, 8), zeros(8, 8)
@@ -31,14 +39,20 @@ def test_a_trivial_carry_prints_nothing():
     assert result.counters.tasks == 5
 
 
-rebind = suite.add("rebind", orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx", """
+rebind = suite.add(
+    "rebind",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     for i, (cur__iter_v1,) in pl.range(n, init_values=(x,)):
         nxt = pl.create_tensor([8, 8], dtype=pl.FP32)
         nxt2 = self.plus(cur__iter_v1, nxt)
         cur__rv_v2 = pl.yield_(nxt2)
     z = self.fix(cur__rv_v2, y)
-"""))
+""",
+    ),
+)
 
 
 @pytest.mark.parametrize("n", [0, 1, 6])
@@ -52,7 +66,11 @@ def test_a_rebinding_carry_is_a_variable(n):
     np.testing.assert_array_equal(y, ramp(8, 8) + x + n)
 
 
-nested = suite.add("nested", orchestration(XY, """
+nested = suite.add(
+    "nested",
+    orchestration(
+        XY,
+        """
 with pl.scope():
     for i, (a,) in pl.range(3, init_values=(x,)):
         for j, (b,) in pl.range(2, init_values=(a,)):
@@ -61,7 +79,9 @@ with pl.scope():
             b2 = pl.yield_(t2)
         a2 = pl.yield_(b2)
     z = self.fix(a2, y)
-"""))
+""",
+    ),
+)
 
 
 def test_nested_rebinding_carries():
@@ -70,12 +90,18 @@ def test_nested_rebinding_carries():
     np.testing.assert_array_equal(y, x + 6)
 
 
-swap = suite.add("swap", orchestration("x: f32[8, 8], y: f32[8, 8], o: pl.InOut[f32[8, 8]], n: idx", """
+swap = suite.add(
+    "swap",
+    orchestration(
+        "x: f32[8, 8], y: f32[8, 8], o: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     for i, (p, q, k) in pl.range(n, init_values=(x, y, 0)):
         p2, q2, k2 = pl.yield_(q, p, k + 1)
     r = self.part(p2, k2, o)
-"""))
+""",
+    ),
+)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
@@ -89,12 +115,18 @@ def test_yields_assign_at_once(n):
     assert "int64_t k2 = 0;" in swap.lines
 
 
-fibonacci = suite.add("fibonacci", orchestration("o: pl.InOut[f32[8, 8]], n: idx", """
+fibonacci = suite.add(
+    "fibonacci",
+    orchestration(
+        "o: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     for i, (a, b) in pl.range(n, init_values=(0, 1)):
         a2, b2 = pl.yield_(b, a + b)
     m = self.mark(a2, o)
-"""))
+""",
+    ),
+)
 
 
 @pytest.mark.parametrize(("n", "want"), [(0, 0), (1, 1), (4, 3), (5, 5)])
@@ -106,20 +138,32 @@ def test_yields_of_expressions_over_other_carries(n, want):
 
 HEADERS = [("up", "pl.range(1, 8, 3)", [1, 4, 7]), ("down", "pl.range(6, 0, -2)", [6, 4, 2])]
 stepped = {
-    name: suite.add(f"stepped_{name}", orchestration("o: pl.InOut[f32[8, 8]]", f"""
+    name: suite.add(
+        f"stepped_{name}",
+        orchestration(
+            "o: pl.InOut[f32[8, 8]]",
+            f"""
 with pl.scope():
     for i in {loop}:
         with pl.scope():
             m = self.mark(i, o)
-"""))
+""",
+        ),
+    )
     for name, loop, _ in HEADERS
 }
-dynamic = suite.add("dynamic", orchestration("o: pl.InOut[f32[8, 8]], a: idx, b: idx, s: idx", """
+dynamic = suite.add(
+    "dynamic",
+    orchestration(
+        "o: pl.InOut[f32[8, 8]], a: idx, b: idx, s: idx",
+        """
 with pl.scope():
     for i in pl.range(a, b, s):
         with pl.scope():
             m = self.mark(i, o)
-"""))
+""",
+    ),
+)
 
 
 def test_loop_headers():
@@ -139,15 +183,25 @@ def test_a_loop_with_bounds_of_run_time(a, b, s):
     assert np.nonzero(o[:, 0])[0].tolist() == sorted(range(a, b, s) if s else [])
 
 
-counted = suite.add("counted", orchestration("n: idx, x: f32[8, 8], y: pl.InOut[f32[8, 8]]", """
+counted = suite.add(
+    "counted",
+    orchestration(
+        "n: idx, x: f32[8, 8], y: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     for (i, c) in pl.while_(init_values=(0, y)):
         pl.cond(i < n)
         c1 = self.part(x, i, c)
         i1, c2 = pl.yield_(i + 1, c1)
     z = self.fix(x, c2)
-"""))
-rebound = suite.add("rebound", orchestration("n: idx, x: f32[8, 8], y: pl.InOut[f32[8, 8]]", """
+""",
+    ),
+)
+rebound = suite.add(
+    "rebound",
+    orchestration(
+        "n: idx, x: f32[8, 8], y: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     for (i, c) in pl.while_(init_values=(0, x)):
         pl.cond(i < n)
@@ -155,7 +209,9 @@ with pl.scope():
         c1 = self.plus(c, t)
         i1, c2 = pl.yield_(i + 1, c1)
     z = self.fix(c2, y)
-"""))
+""",
+    ),
+)
 
 
 @pytest.mark.parametrize("n", [0, 3])
@@ -170,7 +226,11 @@ def test_while_loops(n):
     np.testing.assert_array_equal(y, x + n)
 
 
-left = suite.add("left", orchestration("n: idx, m: idx, x: f32[8, 8], y: pl.InOut[f32[8, 8]]", """
+left = suite.add(
+    "left",
+    orchestration(
+        "n: idx, m: idx, x: f32[8, 8], y: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     for i, (c, d) in pl.range(8, init_values=(x, 0)):
         with pl.scope():
@@ -181,7 +241,9 @@ with pl.scope():
                 break
             c2, d2 = pl.yield_(t, d + 1)
     z = self.part(c2, d2, y)
-"""))
+""",
+    ),
+)
 
 
 @pytest.mark.parametrize(("n", "m"), [(0, 7), (3, 1), (7, 3), (5, 0)])
@@ -194,7 +256,11 @@ def test_break_and_continue_hand_on_what_is_known(n, m):
     assert "break;" in left.lines and "continue;" in left.lines
 
 
-phi = suite.add("phi", orchestration("n: idx, x: f32[8, 8], y: f32[8, 8], o: pl.InOut[f32[8, 8]]", """
+phi = suite.add(
+    "phi",
+    orchestration(
+        "n: idx, x: f32[8, 8], y: f32[8, 8], o: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     tmp = pl.create_tensor([8, 8], dtype=pl.FP32)
     k: idx = 3
@@ -206,7 +272,9 @@ with pl.scope():
             tmp1 = self.plus(y, tmp)
             y__phi_v3, k__phi_v4 = pl.yield_(tmp1, k + 1)
     o1 = self.part(y__phi_v3, k__phi_v4, o)
-"""))
+""",
+    ),
+)
 
 
 @pytest.mark.parametrize("n", [2, 5])
@@ -223,7 +291,11 @@ def test_results_of_branches(n):
     np.testing.assert_array_equal(o, want)
 
 
-same = suite.add("same", orchestration("n: idx, x: f32[8, 8], y: pl.InOut[f32[8, 8]]", """
+same = suite.add(
+    "same",
+    orchestration(
+        "n: idx, x: f32[8, 8], y: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     if n > 0:
         with pl.scope():
@@ -233,7 +305,9 @@ with pl.scope():
         with pl.scope():
             y1 = pl.yield_(y)
     y2 = self.twice(y1)
-"""))
+""",
+    ),
+)
 
 
 def test_both_branches_give_the_same_buffer():
@@ -244,7 +318,11 @@ def test_both_branches_give_the_same_buffer():
         np.testing.assert_array_equal(y, 2 * (ramp(8, 8) + n * x))
 
 
-fresh = suite.add("fresh", orchestration("n: idx", """
+fresh = suite.add(
+    "fresh",
+    orchestration(
+        "n: idx",
+        """
 with pl.scope():
     if n > 0:
         a = pl.create_tensor([8, 8], dtype=pl.FP32, init_value=1.0)
@@ -253,7 +331,9 @@ with pl.scope():
         b = pl.create_tensor([8, 8], dtype=pl.FP32, init_value=2.0)
         t = pl.yield_(b)
     y2 = self.twice(t)
-"""))
+""",
+    ),
+)
 
 
 def test_a_branch_result_in_a_function_without_tensors():
@@ -261,7 +341,11 @@ def test_a_branch_result_in_a_function_without_tensors():
     assert fresh.run([], [1]).counters.tasks >= 1
 
 
-carried_phi = suite.add("carried_phi", orchestration("n: idx, x: f32[8, 8], y: pl.InOut[f32[8, 8]]", """
+carried_phi = suite.add(
+    "carried_phi",
+    orchestration(
+        "n: idx, x: f32[8, 8], y: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     a = pl.create_tensor([8, 8], dtype=pl.FP32)
     b = pl.create_tensor([8, 8], dtype=pl.FP32)
@@ -274,7 +358,9 @@ with pl.scope():
             d = pl.yield_(c)
         e = pl.yield_(d)
     z = self.fix(e, y)
-"""))
+""",
+    ),
+)
 
 
 @pytest.mark.parametrize("n", [1, 9])
@@ -284,7 +370,11 @@ def test_a_loop_that_carries_a_branch_result(n):
     np.testing.assert_array_equal(y, x + (2 if n < 4 else 1))
 
 
-manual = suite.add("manual", orchestration("n: idx, x: f32[8, 8], y: pl.InOut[f32[8, 8]]", """
+manual = suite.add(
+    "manual",
+    orchestration(
+        "n: idx, x: f32[8, 8], y: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     with pl.scope(mode=pl.ScopeMode.MANUAL):
         tmp = pl.create_tensor([8, 8], dtype=pl.FP32)
@@ -301,7 +391,9 @@ with pl.scope():
         v1, t2 = pl.submit(self.fix, u1, view, deps=[t1])
         w1, t3 = pl.submit(self.twice, v1, deps=[t2])
     z, t4 = pl.submit(self.fix, f, y, deps=[t3])
-"""))
+""",
+    ),
+)
 
 
 @pytest.mark.parametrize("n", [0, 1])
@@ -319,14 +411,20 @@ def test_what_a_manual_scope_makes_outlives_it(n):
 
 
 bare = suite.add("bare", orchestration(XY, "a = self.fix(x, y)\nb = self.twice(a)"))
-auto_in_auto = suite.add("auto_in_auto", orchestration(XY, """
+auto_in_auto = suite.add(
+    "auto_in_auto",
+    orchestration(
+        XY,
+        """
 with pl.scope():
     a = self.fix(x, y)
     with pl.scope():
         b = self.twice(a)
     with pl.scope():
         c = self.twice(b)
-"""))
+""",
+    ),
+)
 
 
 def test_scopes_stand_where_the_program_has_them():
@@ -342,13 +440,19 @@ def test_scopes_stand_where_the_program_has_them():
         np.testing.assert_array_equal(y, times * 2 * x)
 
 
-scalars_behind = suite.add("scalars_behind", orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]], c: i32[4]", """
+scalars_behind = suite.add(
+    "scalars_behind",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]], c: i32[4]",
+        """
 with pl.scope():
     k = pl.read(c, [1])
     n: idx = pl.cast(k, pl.INDEX)
 with pl.scope():
     a = self.part(x, n, y)
-"""))
+""",
+    ),
+)
 
 
 def test_a_scalar_is_known_behind_its_scope():
@@ -360,13 +464,18 @@ def test_a_scalar_is_known_behind_its_scope():
 
 def test_a_tensor_ends_with_the_scope_that_allocated_it():
     with pytest.raises(ValueError, match="behind the scope that allocates it"):
-        generate(orchestration(XY, """
+        generate(
+            orchestration(
+                XY,
+                """
 with pl.scope():
     tmp = pl.create_tensor([8, 8], dtype=pl.FP32)
     a = self.plus(x, tmp)
 with pl.scope():
     b = self.fix(a, y)
-"""))
+""",
+            )
+        )
 
 
 def test_statements_that_orchestration_does_not_know():

@@ -13,18 +13,27 @@ from pypto.pypto_core import codegen as core_codegen
 
 suite = Suite("skeleton")
 
-mixed = suite.add("mixed", orchestration(
-    "gain: pl.Scalar[pl.FP32], x: f32[8, 8], n: idx, y: pl.Out[f32[8, 8]], flag: pl.Scalar[pl.BOOL], k: pl.Scalar[pl.INT8]",
-    """
+mixed = suite.add(
+    "mixed",
+    orchestration(
+        "gain: pl.Scalar[pl.FP32], x: f32[8, 8], n: idx, y: pl.Out[f32[8, 8]], flag: pl.Scalar[pl.BOOL], k: pl.Scalar[pl.INT8]",
+        """
 with pl.scope():
     a = self.scale(x, gain, y)
 """,
-))
-scalars_only = suite.add("scalars_only", orchestration("n: idx, u: pl.Scalar[pl.UINT16]", """
+    ),
+)
+scalars_only = suite.add(
+    "scalars_only",
+    orchestration(
+        "n: idx, u: pl.Scalar[pl.UINT16]",
+        """
 with pl.scope():
     t = pl.create_tensor([8, 8], dtype=pl.FP32)
     a = self.mark(n, t)
-"""))
+""",
+    ),
+)
 
 HEAD = """#include <stddef.h>
 #include <stdint.h>
@@ -98,25 +107,49 @@ def tall(args):
     args.tensor(1)[args.scalar(2)] += args.tensor(0)[args.scalar(2)]
 
 
-used = suite.add("used", orchestration("x: f32[R, 8], y: pl.InOut[f32[R, 8]]", """
+used = suite.add(
+    "used",
+    orchestration(
+        "x: f32[R, 8], y: pl.InOut[f32[R, 8]]",
+        """
 with pl.scope():
     for i in pl.parallel(0, R, 1):
         a = self.tall(x, i, y)
     d = R // 2
-""") + TALL, kernels={"tall": tall})
-unused = suite.add("unused", orchestration("x: f32[R, 8], y: pl.InOut[f32[R, 8]], c: i32[1]", """
+""",
+    )
+    + TALL,
+    kernels={"tall": tall},
+)
+unused = suite.add(
+    "unused",
+    orchestration(
+        "x: f32[R, 8], y: pl.InOut[f32[R, 8]], c: i32[1]",
+        """
 with pl.scope():
     a = self.tall(x, 1, y)
     m = pl.read(c, [0])
     R__ssa_v1 = pl.cast(m, pl.INDEX)
     for i in pl.parallel(0, R__ssa_v1 // 2, 1):
         b = self.tall(x, i, y)
-""") + TALL, kernels={"tall": tall})
-given = suite.add("given", orchestration("R: idx, x: f32[R, 8], y: pl.InOut[f32[R, 8]]", """
+""",
+    )
+    + TALL,
+    kernels={"tall": tall},
+)
+given = suite.add(
+    "given",
+    orchestration(
+        "R: idx, x: f32[R, 8], y: pl.InOut[f32[R, 8]]",
+        """
 with pl.scope():
     for i in pl.parallel(0, R, 1):
         a = self.tall(x, i, y)
-""") + TALL, kernels={"tall": tall})
+""",
+    )
+    + TALL,
+    kernels={"tall": tall},
+)
 
 
 def test_an_extent_that_the_body_mentions_is_read_from_its_tensor():
@@ -134,7 +167,11 @@ def test_an_extent_that_the_body_mentions_is_read_from_its_tensor():
 
 # --- names ------------------------------------------------------------------------------------------------------------
 
-named = suite.add("named", orchestration("template: f32[8, 8], orch_args: pl.InOut[f32[8, 8]], int: idx, n: idx", """
+named = suite.add(
+    "named",
+    orchestration(
+        "template: f32[8, 8], orch_args: pl.InOut[f32[8, 8]], int: idx, n: idx",
+        """
 with pl.scope():
     for _ in pl.range(2):
         with pl.scope():
@@ -155,7 +192,9 @@ with pl.scope():
     else:
         k__ssa_v1 = n * 2
         f = self.mark(k__ssa_v1, orch_args)
-"""))
+""",
+    ),
+)
 
 
 def test_names_that_mean_something_in_cpp():
@@ -185,13 +224,19 @@ def test_names_are_unique_in_the_function():
         assert len(declared) == len(set(declared)), case.name
 
 
-many = suite.add("many", orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]]", """
+many = suite.add(
+    "many",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     y__ssa_v1 = self.fix(x, y)
     y__ssa_v2 = self.fix(x, y__ssa_v1)
     y__ssa_v3 = y__ssa_v2
     y__ssa_v4 = self.twice(y__ssa_v3)
-"""))
+""",
+    ),
+)
 
 
 def test_a_parameter_that_is_bound_many_times_is_one_object():
@@ -219,13 +264,21 @@ def hold(self, i: idx, v: idx, y: pl.InOut[i64[16]]) -> i64[16]:
     y1 = pl.store(pl.load(y, [0], [16]), [0], y)
     return y
 """
-computed = suite.add("computed", orchestration("a: idx, b: idx, y: pl.InOut[i64[16]]", "with pl.scope():\n" + "".join(
-    f"    v{i} = {text}\n    h{i} = self.hold({i}, v{i}, y)\n" for i, text in enumerate(EXPRESSIONS)
-) + """
+computed = suite.add(
+    "computed",
+    orchestration(
+        "a: idx, b: idx, y: pl.InOut[i64[16]]",
+        "with pl.scope():\n"
+        + "".join(f"    v{i} = {text}\n    h{i} = self.hold({i}, v{i}, y)\n" for i, text in enumerate(EXPRESSIONS))
+        + """
     flag = a > 3 and not (b == 2) or a != b
     if flag:
         z = self.hold(15, 1, y)
-""") + HELD, kernels={"hold": lambda args: args.tensor(0).__setitem__(args.scalar(1), args.scalar(2))})
+""",
+    )
+    + HELD,
+    kernels={"hold": lambda args: args.tensor(0).__setitem__(args.scalar(1), args.scalar(2))},
+)
 
 
 @pytest.mark.parametrize(("a", "b"), [(7, 2), (-7, 2), (7, -2), (-8, 4), (3, 3)])
@@ -233,7 +286,7 @@ def test_expressions_mean_what_they_mean_in_python(a, b):
     y = np.zeros(16, np.int64)
     computed.run([y], [a, b])
     assert y[: len(EXPRESSIONS)].tolist() == [f(a, b) for f in EXPRESSIONS.values()]
-    assert y[15] == (a > 3 and not (b == 2) or a != b)
+    assert y[15] == ((a > 3 and b != 2) or a != b)
 
 
 def test_how_expressions_look():
@@ -267,12 +320,15 @@ def test_a_function_of_another_program():
 
 
 def test_preconditions_are_checked_at_once():
-    unplaced = BASE + """
+    unplaced = (
+        BASE
+        + """
 @Orchestration
 def run(self, x: f32[8, 8], y: pl.InOut[f32[8, 8]]):
     for i in pl.range(2):
         a = self.twice(y)
 """
+    )
     program = final(unplaced, directed=False)
     with pytest.raises(VerificationError, match="GenerateOrchestration preconditions") as caught:
         codegen.generate_orchestration(program, program.get_function("run"))

@@ -68,7 +68,11 @@ def add(args):
 
 KERNELS = {"cube": copy, "halves": copy, "rows": add_row, "lane_c": add, "lane_v": add}
 
-kinds = suite.add("kinds", orchestration(XY, """
+kinds = suite.add(
+    "kinds",
+    orchestration(
+        XY,
+        """
 with pl.scope():
     t = pl.create_tensor([8, 8], dtype=pl.FP32)
     a = self.cube(x, t)
@@ -78,7 +82,11 @@ with pl.scope():
     d = self.pair(x, c)
     e = self.alone(x, d)
     f, t2 = pl.spmd_submit(self.pair_spmd, x, e, core_num=1)
-""") + KINDS, kernels=KERNELS)
+""",
+    )
+    + KINDS,
+    kernels=KERNELS,
+)
 
 
 def test_kinds_of_callees():
@@ -130,12 +138,20 @@ def test_the_method_that_sets_a_width_is_the_targets():
     assert "params_t2.launch_spec.set_core_num(4);" in code
 
 
-widths = suite.add("widths", orchestration("x: f32[8, 8], n: idx, y: pl.InOut[f32[8, 8]]", """
+widths = suite.add(
+    "widths",
+    orchestration(
+        "x: f32[8, 8], n: idx, y: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     a, t0 = pl.spmd_submit(self.rows, x, n, y, core_num=n)
     b, t1 = pl.spmd_submit(self.rows, x, n, a, core_num=n * 2)
     c, t2 = pl.spmd_submit(self.rows, x, n, b, core_num=pl.system.available_aiv_count())
-""") + KINDS, kernels={**KERNELS, "rows": lambda args: None})
+""",
+    )
+    + KINDS,
+    kernels={**KERNELS, "rows": lambda args: None},
+)
 
 
 def test_widths():
@@ -158,11 +174,19 @@ def numbers(args):
     seen.append([args.scalar(i) for i in range(1, 8)])
 
 
-literals = suite.add("literals", orchestration("y: pl.InOut[f32[8, 8]], g: pl.Scalar[pl.FP32]", """
+literals = suite.add(
+    "literals",
+    orchestration(
+        "y: pl.InOut[f32[8, 8]], g: pl.Scalar[pl.FP32]",
+        """
 with pl.scope():
     a = self.numbers(-5, 0.5, True, 7, 1.5, -9, 2.0, y)
     b = self.numbers(3, 1e-7, False, -1, 0.0, 123456789012, g, a)
-""") + SCALARS, kernels={"numbers": numbers})
+""",
+    )
+    + SCALARS,
+    kernels={"numbers": numbers},
+)
 
 
 def test_scalar_literals():
@@ -177,7 +201,11 @@ def test_scalar_literals():
         "to_u64(2.0f)",
     ):
         assert f"params_t0.add_scalar({text});" in lines, text
-    assert "params_t1.add_scalar(to_u64(1e-07f));" in lines and "params_t1.add_scalar(to_u64(g));" in lines and "params_t1.add_scalar((uint64_t)0);" in lines
+    assert (
+        "params_t1.add_scalar(to_u64(1e-07f));" in lines
+        and "params_t1.add_scalar(to_u64(g));" in lines
+        and "params_t1.add_scalar((uint64_t)0);" in lines
+    )
     assert lines.index("params_t0.add_inout(ext_y);") < lines.index("params_t0.add_scalar((uint64_t)1);")
     seen.clear()
     literals.run([zeros(8, 8)], [np.float32(2.5)])
@@ -187,13 +215,19 @@ def test_scalar_literals():
     assert second == [3, bits[1], 0, -1, 0, 123456789012, bits[3]]
 
 
-allocated = suite.add("allocated", orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx", """
+allocated = suite.add(
+    "allocated",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     s, t = pl.submit(self.plus, x, attrs={"arg_directions": [pl.adir.input]})
     y1, t1 = pl.submit(self.fix, s, y)
     (p, q), t2 = pl.submit(self.both, x, attrs={"arg_directions": [pl.adir.input]})
     y2, t3 = pl.submit(self.fix, q, y1)
-"""))
+""",
+    ),
+)
 
 
 def test_outputs_that_the_runtime_allocates():
@@ -215,11 +249,17 @@ def test_outputs_that_the_runtime_allocates():
     np.testing.assert_array_equal(y, x + 1 + 3 * x)
 
 
-predicates = suite.add("predicates", orchestration("c: i32[4], e: idx, y: pl.InOut[f32[8, 8]]", """
+predicates = suite.add(
+    "predicates",
+    orchestration(
+        "c: i32[4], e: idx, y: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     a, t0 = pl.submit(self.twice, y, predicate=(c[e] > 0))
     b, t1 = pl.submit(self.twice, a, predicate=(5 <= c[1]), allow_early_resolve=True, dumps=[a])
-"""))
+""",
+    ),
+)
 
 
 def test_predicates():
@@ -319,7 +359,11 @@ def three(args):
     args.tensor(2)[:] = args.tensor(1) * 10
 
 
-results = suite.add("results", orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]], m: pl.InOut[f32[8, 8]]", """
+results = suite.add(
+    "results",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]], m: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     t = pl.create_tensor([8, 8], dtype=pl.FP32)
     p = pl.create_tensor([8, 8], dtype=pl.FP32)
@@ -334,7 +378,11 @@ with pl.scope():
     d = self.fix(s0, c)
     e = self.outer(x, d)
     f = self.twice(e)
-""") + RESULTS, kernels={"scratch": scratch, "three": three})
+""",
+    )
+    + RESULTS,
+    kernels={"scratch": scratch, "three": three},
+)
 
 
 def test_results_are_other_names_of_arguments():
@@ -389,22 +437,33 @@ def test_limits_of_a_task(tensors, scalars, phrase):
 
 
 def test_a_later_launch_widens_the_signature():
-    found = generate(orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]]", """
+    found = generate(
+        orchestration(
+            "x: f32[8, 8], y: pl.InOut[f32[8, 8]]",
+            """
 with pl.scope():
     t = pl.create_tensor([8, 8], dtype=pl.FP32)
     a = self.plus(x, t)
     for i in pl.range(2):
         b = self.plus(x, t)
-"""))
+""",
+        )
+    )
     assert found.func_name_to_signature == {"plus": ["IN", "INOUT"]}
 
 
-directions = suite.add("directions", orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]]", """
+directions = suite.add(
+    "directions",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     t = pl.create_tensor([8, 8], dtype=pl.FP32)
     a = self.plus(x, t, attrs={"arg_directions": [pl.adir.no_dep, pl.adir.output_existing]})
     b = self.fix(a, y, attrs={"arg_directions": [pl.adir.input, pl.adir.inout]})
-"""))
+""",
+    ),
+)
 
 
 def test_directions():

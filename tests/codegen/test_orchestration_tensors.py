@@ -36,14 +36,20 @@ def test_creates_are_gathered_in_front(count, groups):
     assert MANY[count].run([ramp(8, 8)]).counters.tasks >= count
 
 
-shapes = suite.add("shapes", orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx", """
+shapes = suite.add(
+    "shapes",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     a = pl.create_tensor([n * 16], dtype=pl.INT32, init_value=0, manual_dep=True)
     m = n * 4
     b = pl.create_tensor([m, 8], dtype=pl.FP32, init_value=1.5)
     p = pl.slice(b, [8, 8], [0, 0])
     y1 = self.fix(p, y)
-"""))
+""",
+    ),
+)
 
 
 def test_shapes_of_run_time():
@@ -94,7 +100,9 @@ def test_element_types():
     ],
 )
 def test_initial_values_that_are_refused(dtype, value, phrase):
-    made = orchestration("x: f32[8, 8]", f"with pl.scope():\n    t = pl.create_tensor([8], dtype=pl.{dtype}, init_value=1.0)")
+    made = orchestration(
+        "x: f32[8, 8]", f"with pl.scope():\n    t = pl.create_tensor([8], dtype=pl.{dtype}, init_value=1.0)"
+    )
     from orchestration_kit import BASE, final
 
     from pypto import codegen
@@ -116,11 +124,18 @@ def test_initial_values_that_are_refused(dtype, value, phrase):
     assert caught.value.span.is_valid()
 
 
-sliced = suite.add("sliced", orchestration("x: f32[16, 8], y: pl.InOut[f32[8, 8]], n: idx", """
+sliced = suite.add(
+    "sliced",
+    orchestration(
+        "x: f32[16, 8], y: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     s = pl.slice(x, [8, 8], [n * 4, 0], clamp=True)
     y1 = self.fix(s, y)
-"""), kernels={"fix": lambda args: args.tensor(1)[: len(args.tensor(0))].__iadd__(args.tensor(0))})
+""",
+    ),
+    kernels={"fix": lambda args: args.tensor(1)[: len(args.tensor(0))].__iadd__(args.tensor(0))},
+)
 
 
 @pytest.mark.parametrize("n", [0, 2, 3, 4, 9])
@@ -153,16 +168,32 @@ def row(args):
     args.tensor(1)[:] += args.tensor(0)
 
 
-dropped = suite.add("dropped", orchestration("x: f32[4, 8, 6], y: pl.InOut[f32[8, 8]], n: idx", """
+dropped = suite.add(
+    "dropped",
+    orchestration(
+        "x: f32[4, 8, 6], y: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     s = pl.tensor.slice(x, [1, 8, 1], [n, 0, 2], drop_dims=[0, 2])
     y1 = self.row(s, y)
-""") + ROW, kernels={"row": row})
-fewer = suite.add("fewer", orchestration("x: f32[4, 8], y: pl.InOut[f32[8, 8]], n: idx", """
+""",
+    )
+    + ROW,
+    kernels={"row": row},
+)
+fewer = suite.add(
+    "fewer",
+    orchestration(
+        "x: f32[4, 8], y: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     s = pl.tensor.slice(x, [8], [n, 0])
     y1 = self.row(s, y)
-""") + ROW, kernels={"row": row})
+""",
+    )
+    + ROW,
+    kernels={"row": row},
+)
 
 
 def test_slices_without_some_axes():
@@ -179,7 +210,11 @@ def test_slices_without_some_axes():
     np.testing.assert_array_equal(y, np.tile(x[2], (8, 1)))
 
 
-viewed = suite.add("viewed", orchestration("x: f32[64], w: f32[4, 16], y: pl.InOut[f32[8, 8]], n: idx", """
+viewed = suite.add(
+    "viewed",
+    orchestration(
+        "x: f32[64], w: f32[4, 16], y: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     r = pl.tensor.reshape(x, [8, 8])
     t = pl.tensor.transpose(r, 0, -1)
@@ -191,7 +226,9 @@ with pl.scope():
     f = pl.tensor.view(v, layout=pl.TensorLayout.DN)
     z = pl.tensor.set_validshape(v, 8, 8)
     y4 = self.fix(z, y3)
-"""))
+""",
+    ),
+)
 
 
 def test_views():
@@ -210,7 +247,11 @@ def test_views():
     ("line", "phrase", "error"),
     [
         ("v = pl.tensor.reinterpret_view(x, pl.INT32)", "not supported in Orchestration functions", ValueError),
-        ("v = pl.tensor.assemble(y, x, [0, 0], atomic=pl.AtomicType.Add)", "only supported inside an InCore function", ValueError),
+        (
+            "v = pl.tensor.assemble(y, x, [0, 0], atomic=pl.AtomicType.Add)",
+            "only supported inside an InCore function",
+            ValueError,
+        ),
         ("v = pl.tensor.add(x, y)", "Misplaced tensor op 'tensor.add' in Orchestration function", InternalError),
         ("v = pl.tensor.view(x, [4, 16], layout=pl.TensorLayout.DN)", "cannot combine shape reinterpret", ValueError),
     ],
@@ -220,7 +261,11 @@ def test_what_orchestration_can_not_do_to_tensors(line, phrase, error):
         generate(orchestration(XY, f"with pl.scope():\n    {line}"))
 
 
-elements = suite.add("elements", orchestration("c: pl.InOut[i32[4, 4]], g: pl.InOut[f32[1]], n: idx", """
+elements = suite.add(
+    "elements",
+    orchestration(
+        "c: pl.InOut[i32[4, 4]], g: pl.InOut[f32[1]], n: idx",
+        """
 with pl.scope():
     v = pl.read(c, [n, 1])
     pl.write(c, [0, n], pl.cast(v + 1, pl.INT32))
@@ -229,7 +274,9 @@ with pl.scope():
     d = pl.tensor.dim(c, 0)
     e = pl.cast(d, pl.INT32)
     pl.write(c, [3, 3], e)
-"""))
+""",
+    ),
+)
 
 
 def test_single_elements():
@@ -245,7 +292,11 @@ def test_single_elements():
     assert c[0, 2] == 10 and c[3, 3] == 4 and g[0] == 5
 
 
-arrays = suite.add("arrays", orchestration("o: pl.InOut[f32[8, 8]], n: idx", """
+arrays = suite.add(
+    "arrays",
+    orchestration(
+        "o: pl.InOut[f32[8, 8]], n: idx",
+        """
 with pl.scope():
     a = pl.array.create(4, pl.INT32)
     ids = pl.array.create(3, pl.TASK_ID)
@@ -255,7 +306,9 @@ with pl.scope():
     v = pl.array.get_element(b3, 2)
     k = pl.cast(v, pl.INDEX)
     m = self.mark(k, o)
-"""))
+""",
+    ),
+)
 
 
 def test_local_arrays():
@@ -272,12 +325,19 @@ def test_local_arrays():
     assert np.nonzero(o[:, 0])[0].tolist() == [7]
 
 
-column = suite.add("column", orchestration("x: f32[8, 8], y: pl.InOut[f32[8, 8]]", """
+column = suite.add(
+    "column",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[8, 8]]",
+        """
 with pl.scope():
     t = pl.create_tensor([8, 8], dtype=pl.FP32, layout=pl.TensorLayout.DN)
     t1 = self.plus(x, t)
     y1 = self.fix(t1, y)
-"""), directed=True)
+""",
+    ),
+    directed=True,
+)
 
 
 def test_a_column_major_tensor_is_stored_transposed():
@@ -287,14 +347,20 @@ def test_a_column_major_tensor_is_stored_transposed():
     np.testing.assert_array_equal(y, x + 1)
 
 
-assembled = suite.add("assembled", orchestration("x: f32[8, 8], y: pl.InOut[f32[16, 8]]", """
+assembled = suite.add(
+    "assembled",
+    orchestration(
+        "x: f32[8, 8], y: pl.InOut[f32[16, 8]]",
+        """
 with pl.scope():
     s = pl.slice(y, [8, 8], [8, 0])
     u = self.plus(x, s)
     y1 = pl.assemble(y, u, [8, 0])
     t = pl.slice(y1, [8, 8], [0, 0])
     v = self.plus(u, t)
-"""))
+""",
+    ),
+)
 
 
 def test_assemble_is_another_name_of_its_target():
@@ -304,9 +370,21 @@ def test_assemble_is_another_name_of_its_target():
     np.testing.assert_array_equal(y, np.concatenate([x + 2, x + 1]))
 
 
+def test_a_part_that_lies_elsewhere_is_not_lost_silently():
+    body = "with pl.scope():\n    t = pl.create_tensor([8, 8], dtype=pl.FP32)\n    u = self.plus(x, t)\n"
+    body += "    v = self.twice(u)\n    y1 = pl.assemble(y, v, [0, 0])"
+    with pytest.raises(ValueError, match="'t' is not written in place") as caught:
+        generate(orchestration(XY, body))
+    assert caught.value.code == "PT1109"
+
+
 def test_too_many_dimensions():
     with pytest.raises(ValueError, match="exceeding the runtime's maximum"):
-        generate(orchestration("x: f32[8, 8]", "with pl.scope():\n    t = pl.create_tensor([1, 1, 1, 1, 1, 2], dtype=pl.FP32)"))
+        generate(
+            orchestration(
+                "x: f32[8, 8]", "with pl.scope():\n    t = pl.create_tensor([1, 1, 1, 1, 1, 2], dtype=pl.FP32)"
+            )
+        )
 
 
 def test_names_of_all_dtypes():

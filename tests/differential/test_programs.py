@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import pathlib
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def load(path: pathlib.Path) -> Any:
     return module
 
 
-class _Program:
+class ProgramEntry:
     """One entry of a program file, as IR before any pass, and arguments for it."""
 
     def __init__(self, module: Any, entry: Any, seed: int) -> None:
@@ -48,6 +49,18 @@ class _Program:
     def values(self) -> list[Any]:
         """The arguments that the function takes."""
         return [self.args[place] for place in self.places]
+
+    def check(self, outcome: Sequence[Any]) -> None:
+        """The function's arguments, after a run, are what the NumPy reference says."""
+        for index, want in self.expected.items():
+            got = outcome[self.places.index(index)]
+            np.testing.assert_allclose(got.astype(np.float64), np.asarray(want).astype(np.float64), **self.tolerance)
+
+
+def entries(path: pathlib.Path) -> list[ProgramEntry]:
+    """The entries of a program file."""
+    module = load(path)
+    return [ProgramEntry(module, entry, 0) for entry in getattr(module, "ENTRIES", None) or [module.ENTRY]]
 
 
 def _source(entry: Any, args: list[Any]) -> tuple[ir.Program, str, list[int]]:
@@ -76,14 +89,10 @@ def test_example(path: pathlib.Path) -> None:
 
 def check_file(path: pathlib.Path, passes: list[Pass] | None = None) -> None:
     """Every entry of a program file means what its NumPy reference says, before the first pass and behind each."""
-    module = load(path)
-    for entry in getattr(module, "ENTRIES", None) or [module.ENTRY]:
-        found = _Program(module, entry, 0)
+    for found in entries(path):
         values = found.values()
         outcome = run(found.program, found.entry, values)
-        for index, want in found.expected.items():
-            got = outcome[found.places.index(index)]
-            np.testing.assert_allclose(got.astype(np.float64), np.asarray(want).astype(np.float64), **found.tolerance)
+        found.check(outcome)
         names = [p.name_hint for p in found.program[found.entry].params]
         assert difference([*values], outcome[: len(values)], names) is not None, "the program does nothing"
         fault = Checker(passes, orders=2).check(found.program, found.entry, [values])

@@ -1,6 +1,7 @@
-"""The helpers of this folder are importable by their name, as in tests/ir."""
+"""The helpers of this folder, and the programs and the code generation kit, are importable by their names."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS / folder) for folder in ("scaling", "codegen", "programs")]

@@ -65,12 +65,13 @@ class Names:
     def of_whole(self, hint: str) -> str:
         """A name as near to the whole ``hint`` as possible."""
         name = legal(hint)
-        return self._take(name) if self._is_free(name) else self.helper(name)
+        return self._take(name) if self._is_free(name) else self._numbered(name)
 
     def helper(self, name: str) -> str:
         """A name of the generator's own: as it is, or with the first free number behind it."""
-        if name not in self._taken:
-            return self._take(name)
+        return self._take(name) if name not in self._taken else self._numbered(name)
+
+    def _numbered(self, name: str) -> str:
         number = self._next.get(name, 1)
         while f"{name}_{number}" in self._taken:
             number += 1

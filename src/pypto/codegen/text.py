@@ -74,8 +74,8 @@ class Local:
     """
 
     __slots__ = (
-        "block", "ctype", "declaration", "extent", "in_place", "moved_to", "name", "outside", "reach", "region", "stays",
-        "sure", "valid_in",
+        "block", "ctype", "declaration", "extent", "in_place", "moved_to", "name", "outside", "reach", "region",
+        "stays", "sure", "valid_in",
     )  # fmt: skip
 
     def __init__(self, name: str, ctype: str, block: Block, extent: int | None) -> None:

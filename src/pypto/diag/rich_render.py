@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pypto.diag.layout import Style, lay_out
+from pypto.diag.layout import Line, Style, lay_out
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,12 +28,21 @@ _STYLES = {
 
 def rich_text(diagnostic: Diagnostic, source_lines: list[str] | None = None) -> Text:
     """A diagnostic as rich text; its title names the code, as in ``Error[PT0401]: ...``."""
+    lines = lay_out(diagnostic, source_lines)
+    (text, style), *rest = lines[0]
+    word = diagnostic.severity.value
+    lines[0] = [(f"{word}[{diagnostic.code}]{text[len(word) :]}", style), *rest]
+    return painted(lines)
+
+
+def painted(lines: list[Line]) -> Text:
+    """Lines of styled pieces as rich text."""
     from rich.syntax import Syntax
     from rich.text import Text
 
     python = Syntax("", "python", background_color="default")
     result = Text()
-    for number, line in enumerate(lay_out(diagnostic, source_lines)):
+    for number, line in enumerate(lines):
         if number:
             result.append("\n")
         for text, style in line:
@@ -44,9 +53,6 @@ def rich_text(diagnostic: Diagnostic, source_lines: list[str] | None = None) -> 
                 highlighted.rstrip()
                 result.append(text[:indent]).append_text(highlighted)
             else:
-                if number == 0:
-                    word = diagnostic.severity.value
-                    text = f"{word}[{diagnostic.code}]{text[len(word) :]}"
                 result.append(text, _STYLES[style])
     return result
 

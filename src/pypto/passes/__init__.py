@@ -24,6 +24,7 @@ from ..verify.properties import (
 from ..verify.registry import PropertyVerifierRegistry
 from ..verify.tensor_view_canonical import verify_tensor_view_canonical
 from . import stmt_dependency_analysis
+from .auto_derive_task_dependencies import auto_derive_task_dependencies
 from .base import FunctionPass, Pass, PassProperties, create_function_pass, create_program_pass
 from .classify_iter_arg_carry import classify_iter_arg_carry
 from .context import PassContext, VerificationLevel, get_default_verification_level
@@ -89,6 +90,7 @@ __all__ = [
     "VerificationLevel",
     "VerificationMode",
     "classify_iter_arg_carry",
+    "auto_derive_task_dependencies",
     "convert_to_ssa",
     "materialize_runtime_scopes",
     "fuse_create_assemble_to_slice",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..ir.compile_options import MemoryPlanner, OptimizationStrategy
+from .auto_derive_task_dependencies import auto_derive_task_dependencies
 from .base import Pass
 from .classify_iter_arg_carry import classify_iter_arg_carry
 from .convert_to_ssa import convert_to_ssa
@@ -23,7 +25,7 @@ from .outline_incore_scopes import outline_incore_scopes
 from .simplify import simplify
 from .unroll_loops import unroll_loops
 
-PassFactory = Callable[[], Pass]
+PassFactory = Callable[..., Pass]
 
 # From the parsed program to functions in SSA form whose calls are statements.
 _FRONT: tuple[PassFactory, ...] = (
@@ -50,6 +52,7 @@ _ORCHESTRATION: tuple[PassFactory, ...] = (
     normalize_return_order,
     fuse_create_assemble_to_slice,
     derive_call_directions,
+    auto_derive_task_dependencies,
     expand_manual_phase_fence,
     simplify,
     materialize_runtime_scopes,
@@ -74,11 +77,14 @@ def passes_of(
 ) -> Sequence[Pass]:
     """Fresh passes of a strategy.
 
-    ``planner`` and ``analyze_auto_scopes_for_deps`` concern MemoryReuse, AllocateMemoryAddr and
-    AutoDeriveTaskDependencies, which are not built yet: today they change nothing.
+    ``analyze_auto_scopes_for_deps`` is for AutoDeriveTaskDependencies. ``planner`` concerns MemoryReuse and
+    AllocateMemoryAddr, which are not built yet: today it changes nothing.
     """
-    del planner, analyze_auto_scopes_for_deps
-    return [make() for make in STRATEGIES[strategy]]
+    del planner
+    options: dict[PassFactory, dict[str, Any]] = {
+        auto_derive_task_dependencies: {"analyze_auto_scopes": analyze_auto_scopes_for_deps}
+    }
+    return [make(**options.get(make, {})) for make in STRATEGIES[strategy]]
 
 
 __all__ = ["DEBUG_TILE_OPTIMIZATION", "DEFAULT", "STRATEGIES", "PassFactory", "passes_of"]

@@ -1,7 +1,9 @@
-"""A program run by the orchestration code that is emitted for it: C++ on the task runtime, kernels in the interpreter."""
+"""A program run by its emitted orchestration code: C++ on the task runtime, kernels in the interpreter."""
 
 from __future__ import annotations
 
+import ctypes
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,15 +12,19 @@ from ..ir.enums import CoreType, FunctionType
 from ..ir.program import Function, Program
 from ..ir.type import ScalarType, TensorType
 from .build import build, load
-from .host_executor import HostProgram, RunOptions, RunResult
+from .host_executor import CONFIG, ENTRY, HostProgram, RunOptions, RunResult
 from .interpreted_kernels import interpreted_kernels
 from .native_library import SOURCES
 from .scalar_args import to_bits
 from .task_records import RunRecord
 
-# What the compiler would say of emitted code is not for users; and the code is short and runs once, so that compiling it
-# well costs more than it gives.
-_FLAGS = ("-O1", "-Wno-unused-variable", "-Wno-unused-but-set-variable")
+# What the compiler would say of emitted code is not for users. The code is short and each statement runs a few times, so
+# that compiling it well costs more than it gives.
+_QUIET = ("-Wno-unused-variable", "-Wno-unused-but-set-variable")
+_FLAGS = ("-O1", *_QUIET)
+
+
+_INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
 
 
 def for_host(program: Program) -> Program:
@@ -35,6 +41,18 @@ def for_host(program: Program) -> Program:
     )
 
 
+class EmittedCode:
+    """What is emitted for one Orchestration function of a program behind all passes, not compiled yet.
+
+    Raises what :func:`.codegen.generate_orchestration` does.
+    """
+
+    def __init__(self, program: Program, name: str) -> None:
+        self.program = for_host(program)
+        self.function = _function(self.program, name)
+        self.result: OrchestrationResult = generate_orchestration(self.program, self.function)
+
+
 class EmittedProgram:
     """One Orchestration function of a program behind all passes, compiled to a library.
 
@@ -43,12 +61,16 @@ class EmittedProgram:
     """
 
     def __init__(self, program: Program, name: str) -> None:
-        self.program = for_host(program)
-        self.function = _function(self.program, name)
-        self.result: OrchestrationResult = generate_orchestration(self.program, self.function)
+        code = EmittedCode(program, name)
+        source = (f"{name}.cpp", code.result.code)
+        self._attach(code, load(build([source], include_dirs=[SOURCES], flags=_FLAGS, name=name)), ENTRY, CONFIG)
+
+    def _attach(self, code: EmittedCode, library: ctypes.CDLL, entry: str, config: str) -> None:
+        self.program = code.program
+        self.function = code.function
+        self.result: OrchestrationResult = code.result
         ids = self.result.func_name_to_id
         kernels = [_function(self.program, kernel) for kernel in sorted(ids, key=ids.__getitem__)]
-        library = load(build([(f"{name}.cpp", self.result.code)], include_dirs=[SOURCES], flags=_FLAGS, name=name))
         self._tensors = [i for i, p in enumerate(self.function.params) if isinstance(p.type, TensorType)]
         self._scalars = [
             (i, p.type.dtype) for i, p in enumerate(self.function.params) if isinstance(p.type, ScalarType)
@@ -56,9 +78,38 @@ class EmittedProgram:
         self._host = HostProgram(
             library,
             interpreted_kernels(self.program, kernels),
+            entry=entry,
+            config=config,
             positions=self.result.positions.get,
             arguments=[self.function.params[i].name_hint for i in self._tensors],
         )
+
+    @classmethod
+    def build_all(
+        cls, codes: Sequence[EmittedCode], *, optimize: int = 0, per_source: int = 20
+    ) -> list[EmittedProgram]:
+        """Many programs in one library: starting the compiler and reading the runtime's headers costs more than a program.
+
+        Each program stands in a namespace of its own, since two may define the same helper; ``per_source`` of them make
+        one source. Raises :class:`.build.CompileFailed` if one of them does not compile, without saying which others do.
+        """
+        if not codes:
+            return []
+        sources = []
+        for start in range(0, len(codes), per_source):
+            group = range(start, min(start + per_source, len(codes)))
+            # Headers first: included inside a namespace, they would declare everything there.
+            headers = sorted({h for i in group for h in _INCLUDE.findall(codes[i].result.code)})
+            texts = ["\n".join(headers), *(_apart(codes[i], i) for i in group)]
+            sources.append((f"programs_{start}.cpp", "\n".join(texts)))
+        flags = (f"-O{optimize}", *_QUIET, "-Wno-unused-function")
+        library = load(build(sources, include_dirs=[SOURCES], flags=flags, name="programs"))
+        built = []
+        for i, code in enumerate(codes):
+            program = cls.__new__(cls)
+            program._attach(code, library, f"{ENTRY}_{i}", f"{CONFIG}_{i}")
+            built.append(program)
+        return built
 
     @property
     def core_types(self) -> dict[str, CoreType]:
@@ -80,11 +131,27 @@ class EmittedProgram:
         return self._host.record(result)
 
 
+def _apart(code: EmittedCode, number: int) -> str:
+    """The code in a namespace, its two functions with C linkage under names of their own."""
+    names = [(name, f"{name}_{number}") for name in (ENTRY, CONFIG)]
+    return "\n".join(
+        [
+            *(f"#define {old} {new}" for old, new in names),
+            f"namespace program_{number} {{",
+            f'#line 1 "{code.function.name}_{number}.cpp"',
+            f"{code.result.code}}}",
+            *(f"#undef {old}" for old, _ in names),
+        ]
+    )
+
+
 def _function(program: Program, name: str) -> Function:
     found = program.get_function(name)
     if found is None:
-        raise ValueError(f"there is no function '{name}' in the program: it has {', '.join(program.functions)}")
+        raise ValueError(
+            f"there is no function '{name}' in the program: it has {', '.join(f.name for f in program.functions.values())}"
+        )
     return found
 
 
-__all__ = ["EmittedProgram", "for_host"]
+__all__ = ["EmittedCode", "EmittedProgram", "for_host"]

@@ -15,10 +15,10 @@ from ..diag.errors import InternalError
 from ..ir import expr as x
 from ..ir import stmt as st
 from ..ir.dtype import DataType
-from ..ir.enums import ArgEffect, FunctionType, is_incore_type
+from ..ir.enums import ArgEffect, ForKind, FunctionType, is_incore_type
 from ..ir.expr import Expr, Var
 from ..ir.program import Function, Program
-from ..ir.type import TileType
+from ..ir.type import TASK_ID_TYPE, TileType
 from ..ops import REGISTRY
 from ..ops.definition import OpDef
 from ..ops.footprint import touched_operands
@@ -30,6 +30,28 @@ from .graph import INVALID_TASK, Task, TaskGraph
 from .kernel_scopes import KernelScopes
 from .scalars import BINARY, UNARY, normalize, operate, round_float
 from .scope_tasks import ScopeSummary
+
+
+class _Fan:
+    """A task id that a parallel loop carries: each iteration gets the one in front of the loop, all of them go out."""
+
+    __slots__ = ("_first", "_found", "_slot")
+
+    def __init__(self, slot: int, first: Any) -> None:
+        self._slot = slot
+        self._first = first
+        self._found: list[Any] = []
+
+    def add(self, carried: list[Any]) -> None:
+        """Keep what an iteration yielded, and hand the first value on."""
+        value = carried[self._slot]
+        self._found += value if isinstance(value, list) else [value]
+        carried[self._slot] = self._first
+
+    def close(self, carried: list[Any]) -> None:
+        """What the loop gives."""
+        if self._found:
+            carried[self._slot] = self._found
 
 
 class Interpreter(KernelScopes):
@@ -155,6 +177,7 @@ class Interpreter(KernelScopes):
             raise ProgramError("the step of a loop is zero", stmt.span, frame.function)
         env = frame.env
         carried = [self.eval(arg.initValue, frame) for arg in stmt.iter_args]
+        fans = self._fans(stmt, frame, carried)
         outer, signal = (frame.yielded, frame.escapes), None
         frame.escapes = self._escape_values(stmt)
         for i in range(start, stop, step):
@@ -165,6 +188,8 @@ class Interpreter(KernelScopes):
             signal = self.exec(stmt.body, frame)
             if stmt.iter_args:
                 carried = self._carried_on(stmt, frame, carried)
+                for fan in fans:
+                    fan.add(carried)
             if signal is RETURN:
                 break
             if signal is BREAK:
@@ -172,9 +197,17 @@ class Interpreter(KernelScopes):
                 break
             signal = None
         frame.yielded, frame.escapes = outer
+        for fan in fans:
+            fan.close(carried)
         for var, value in zip(stmt.return_vars, carried, strict=True):
             env[var] = value
         return signal
+
+    def _fans(self, stmt: st.ForStmt, frame: Frame, carried: list[Any]) -> list[_Fan]:
+        """The task ids that a parallel loop carries in a manual scope: its iterations do not wait for each other."""
+        if not frame.manual or stmt.kind is not ForKind.Parallel:
+            return []
+        return [_Fan(i, carried[i]) for i, arg in enumerate(stmt.iter_args) if arg.type == TASK_ID_TYPE]
 
     def _carried_on(self, stmt: st.ForStmt | st.WhileStmt, frame: Frame, carried: list[Any]) -> list[Any]:
         """What an iteration passes on: what it yielded; without results, whatever the names are bound to."""

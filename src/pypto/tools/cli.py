@@ -1,4 +1,4 @@
-"""The command ``pypto``: run, print and check program files, and explain error codes."""
+"""The command ``pypto``: run, print and check program files, explain orders of tasks and error codes."""
 
 from __future__ import annotations
 
@@ -247,6 +247,38 @@ def _check_jit(module: Any, errors: list[ParserError]) -> tuple[int, list[tuple[
 
 
 # --- explain ----------------------------------------------------------------------------------------------------------
+
+
+@app.command("explain")
+def explain_orders(
+    file: File,
+    entry: EntryName = None,
+    tasks: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--tasks", metavar="A B", help="Only these two tasks: 3, or softmax#3, or a name that is unique."),
+    ] = None,
+    after_passes: Annotated[
+        bool, typer.Option("--after-passes", help="The program behind the passes, not as it is written.")
+    ] = False,
+    strategy: Annotated[str, typer.Option(help="Of the passes: Default or DebugTileOptimization.")] = "Default",
+    seed: Annotated[int, typer.Option(help="Seed of the arguments.")] = 0,
+    limit: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Tell this many orders: 20, and all with --json.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+) -> None:
+    """Run a program and tell why its tasks are ordered, which orders no byte needs, and what would remove them."""
+
+    def action() -> int:
+        from .explain import Request, explain_entries
+        from .lowering import strategy_named
+
+        chosen = strategy_named(strategy) if after_passes else None
+        entries = choose(entries_of(load_module(file)), entry, file)
+        explain_entries(entries, Request(tasks, seed, chosen, limit, as_json), typer.echo)
+        return 0
+
+    _guarded(file, action)
 
 
 @app.command("explain-error")

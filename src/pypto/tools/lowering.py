@@ -34,7 +34,7 @@ class Request(msgspec.Struct, frozen=True):
 
 def lower_entry(entry: Entry, request: Request, echo: Callable[[str], None]) -> bool:
     """Lower one program and say what was asked for; whether nothing was wrong."""
-    strategy = _member(OptimizationStrategy, request.strategy, "--strategy")
+    strategy = strategy_named(request.strategy)
     level = _member(VerificationLevel, request.level.upper(), "--level")
     needs_arguments = request.compare or entry.has_arguments
     args = entry.arguments(np.random.default_rng(0)) if needs_arguments else None
@@ -66,6 +66,11 @@ def _compare(
     return False
 
 
+def strategy_named(name: str) -> OptimizationStrategy:
+    """The strategy that an option ``--strategy`` names."""
+    return _member(OptimizationStrategy, name, "--strategy")
+
+
 def _member(kind: type[E], name: str, option: str) -> E:
     members = kind.__members__
     if name not in members:
@@ -73,4 +78,4 @@ def _member(kind: type[E], name: str, option: str) -> E:
     return members[name]
 
 
-__all__ = ["Request", "lower_entry"]
+__all__ = ["Request", "lower_entry", "strategy_named"]

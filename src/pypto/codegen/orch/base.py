@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+from ...analysis.buffer_names import BufferNames
 from ...analysis.callees import Callees
 from ...analysis.constants import constant_int
 from ...diag.errors import InternalError
@@ -91,6 +93,11 @@ class Base:
         self.symbols: dict[Var, tuple[int, int]] = {}  # extent -> tensor parameter and axis
         self.symbol_lines: dict[Var, str] = {}
         self._parameters()
+
+    @functools.cached_property
+    def buffers(self) -> BufferNames:
+        """Which buffer each tensor variable names."""
+        return BufferNames(self.function, self.callees)
 
     # --- parameters ---------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...analysis.buffer_names import BufferNames
 from ...analysis.escapes import carried_at_escapes
 from ...diag.errors import InternalError
 from ...ir.dtype import DataType
@@ -77,7 +76,6 @@ class Flow(Launches):
         super().__init__(program, function, runtime, launch_width)
         self._end: LoopEnd | BranchEnd | None = None
         self._loop: LoopEnd | None = None
-        self._buffers: BufferNames | None = None
 
     def body(self) -> None:
         """The whole function."""
@@ -191,8 +189,8 @@ class Flow(Launches):
     def _for(self, stmt: ForStmt) -> None:
         if stmt.kind in (ForKind.Unroll, ForKind.Pipeline):
             raise InternalError(
-                f"a loop of kind {stmt.kind.name} in orchestration '{self.function.name}': UnrollLoops or LowerPipeline "
-                f"should replace it [{stmt.span}]"
+                f"a loop of kind {stmt.kind.name} in orchestration '{self.function.name}': UnrollLoops or "
+                f"LowerPipeline should replace it [{stmt.span}]"
             )
         before = self.out.group()
         collections = self.open_collections(stmt)
@@ -247,9 +245,7 @@ class Flow(Launches):
         if isinstance(arg.type, ArrayType):
             return self._array_carry(arg, result)
         if isinstance(arg.type, TensorType):
-            if self._buffers is None:
-                self._buffers = BufferNames(self.function, self.callees)
-            if self._buffers.is_trivial(loop, index):
+            if self.buffers.is_trivial(loop, index):
                 return self._trivial(arg, result)
         return self._variable(arg, result)
 

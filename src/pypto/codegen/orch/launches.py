@@ -22,7 +22,7 @@ from ...ir.expr import (
     Var,
 )
 from ...ir.program import Function, Program
-from ...ir.type import CommCtxType, ScalarType, TensorType, TupleType, UnknownType
+from ...ir.type import ScalarType, TensorType, TupleType, UnknownType
 from ..cpp_expressions import half_bits, integer
 from ..errors import CodegenError
 from ..runtime_names import INVALID_ID, RuntimeNames, scalar_type

@@ -11,6 +11,7 @@ from ...diag.errors import InternalError
 from ...ir.dtype import DataType
 from ...ir.enums import TensorLayout
 from ...ir.expr import Call, ConstFloat, ConstInt, Expr, MakeTuple, Var
+from ...ir.names import base_name
 from ...ir.stmt import AssignStmt, Stmt
 from ...ir.type import ArrayType, ScalarType
 from ...ops.definition import Alias
@@ -318,8 +319,23 @@ class Tensors(Base):
         atomic = call.kwargs.get("atomic")
         if atomic is not None and int(atomic):
             raise CodegenError("an atomic tensor.assemble is only supported inside an InCore function", call.span)
+        self._check_written_in_place(call)
         # The kernel wrote there already: the result is another name of the target.
         self._other_name(var, call.args[0])
+
+    def _check_written_in_place(self, call: Call) -> None:
+        """Refuse a part that certainly lies elsewhere: nothing would copy it, and its data would be lost."""
+        target, part = (self._memory_of(e) for e in call.args[:2])
+        if target is not None and part is not None and target is not part:
+            raise CodegenError(
+                f"tensor.assemble: '{base_name(part.name_hint)}' is not written in place, so its data would have to be "
+                f"copied into '{base_name(target.name_hint)}', which orchestration does not do",
+                call.span,
+                hint="let the kernel store into the target, or assemble each created tensor once, and nothing but that",
+            )
+
+    def _memory_of(self, e: Expr) -> Var | None:
+        return self.buffers.viewed(e) if isinstance(e, Var) else None
 
     def _dim(self, var: Var | None, call: Call) -> None:
         if var is not None:

@@ -21,8 +21,8 @@ ENTRIES = (
     _info(
         "PT1101",
         "a dependency on a task that no longer has a name",
-        "A task id that is bound in a loop body or branch exists there only: behind it nobody knows which iteration, or "
-        "whether the branch, launched the task.",
+        "A task id that is bound in a loop body or branch exists there only: behind it nobody knows which iteration, "
+        "or whether the branch, launched the task.",
         "Launch both tasks in one scope, or carry the id out: through a loop carry, or in an array of task ids that is "
         "made outside.",
         "cannot be honored",
@@ -93,5 +93,13 @@ ENTRIES = (
         "Write the number to a tensor and read it; create the output and pass it.",
         "which a task can't give back to orchestration",
         "is not known to the caller",
+    ),
+    _info(
+        "PT1109",
+        "a part that is assembled but does not lie in its target",
+        "pl.assemble in orchestration copies nothing: the part has to be written in its place. The compiler sees to "
+        "that where a created tensor is filled by a kernel and assembled once; this one is not such a tensor.",
+        "Let the kernel store into the target itself, or create a tensor for each assemble that has no other use.",
+        "is not written in place",
     ),
 )

@@ -91,7 +91,7 @@ class Places:
             if views[root].op.name != "tensor.slice":
                 return None
             root = self._names.name(views[root].args[0])
-        if root is None or root not in self._roots:
+        if not isinstance(root, Var) or root not in self._roots:
             return None
         base, box = self._boxes.of(name)
         return Place(root, Part.BOX, box) if box is not None and base is root else Place(root, Part.DYNAMIC)

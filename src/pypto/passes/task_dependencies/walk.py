@@ -362,12 +362,8 @@ class Analysis:
                     region.fall_back(_UNRESOLVED)
                     self._say(launch, i, "fallback", _UNRESOLVED)
                 continue
-            if region is not None:
-                self._argument(launch, i, direction, places, region)
-            for place in places:
-                pushed += [Access(launch, place, True)] * writes + [Access(launch, place, False)] * (
-                    reads and not writes
-                )
+            covering = region is not None and self._argument(launch, i, direction, places, region)
+            pushed += [Access(launch, place, writes, covering) for place in places]
         for access in pushed:
             self._frames[-1].push(access)
         return launch

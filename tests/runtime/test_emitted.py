@@ -1,0 +1,120 @@
+"""Every shared program and example as emitted C++ on the task runtime: values, random orders, recorded edges."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pypto.language as pl
+from pypto import ir
+from pypto.ops.values import ArrayValue, Buffer
+from pypto.runtime.compilers import CompilerNotFound, find_compiler
+from pypto.runtime.emitted import EmittedProgram
+from pypto.runtime.errors import ProgramError
+from pypto.runtime.host_executor import RunOptions
+from pypto.runtime.interpreter import Interpreter
+from pypto.runtime.recording import run_record
+from pypto.runtime.task_records import EdgeKind, RunRecord
+from tests.differential.test_programs import EXAMPLES, PROGRAMS, ProgramEntry, entries
+
+OPTIONS = [
+    RunOptions(workers=1),
+    RunOptions(workers=2),
+    *(RunOptions(workers=1, random=True, seed=seed) for seed in range(3)),
+]
+
+
+@pytest.fixture(autouse=True)
+def compiler() -> None:
+    try:
+        find_compiler()
+    except CompilerNotFound as error:
+        pytest.skip(f"emitted code is C++, and there is no compiler: {error}")
+
+
+def copies(values: list[Any]) -> list[Any]:
+    return [np.copy(v) if isinstance(v, np.ndarray) else v for v in values]
+
+
+def emitted(entry: ProgramEntry) -> EmittedProgram:
+    return EmittedProgram(ir.PassManager().run_passes(entry.program), entry.entry)
+
+
+def interpreted(program: EmittedProgram, values: list[Any]) -> RunRecord:
+    """The record of the same program, run by the interpreter."""
+    interpreter = Interpreter(program.program, record=True)
+    function = program.function
+    boxed = [
+        ArrayValue(v, Buffer(v, p.name_hint, external=True)) if isinstance(v, np.ndarray) else v
+        for v, p in zip(values, function.params, strict=True)
+    ]
+    interpreter.run(function, boxed)
+    return run_record(interpreter.graph)
+
+
+def ordered(record: RunRecord) -> dict[tuple[int, int], str]:
+    """Which task waits for which, without the orchestrator's own waits."""
+    return {(e.producer, e.consumer): e.reason for e in record.edges if e.kind is not EdgeKind.SYNC}
+
+
+@pytest.mark.parametrize("path", [*PROGRAMS, *EXAMPLES], ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_program(path: pathlib.Path) -> None:
+    for entry in entries(path):
+        program = emitted(entry)
+        for options in OPTIONS:
+            values = copies(entry.values())
+            program.run(values, options)
+            entry.check(values)
+        values = copies(entry.values())
+        record = program.record(program.run(values, RunOptions(workers=2, record=True)))
+        expected = interpreted(program, copies(entry.values()))
+        assert len(record.tasks) == len(expected.tasks)
+        assert ordered(record).keys() == ordered(expected).keys()
+
+
+@pl.program
+class Reader:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self,
+        x: pl.Tensor[[64, 16], pl.FP32],
+        first: pl.Scalar[pl.INDEX],
+        gain: pl.Scalar[pl.FP32],
+        y: pl.Out[pl.Tensor[[64, 16], pl.FP32]],
+    ) -> pl.Tensor[[64, 16], pl.FP32]:
+        for band in pl.range(4):
+            with pl.at(level=pl.Level.CORE_GROUP, name_hint="row"):
+                t = pl.load(x, [first + band * 16, 0], [16, 16])
+                y = pl.store(pl.mul(t, gain), [band * 16, 0], y)
+        return y
+
+
+def reader() -> EmittedProgram:
+    return EmittedProgram(ir.PassManager().run_passes(Reader), "main")
+
+
+def test_scalars() -> None:
+    x, y = np.random.default_rng(0).random((64, 16), np.float32), np.zeros((64, 16), np.float32)
+    reader().run([x, 0, 1.5, y], RunOptions(workers=2))
+    np.testing.assert_array_equal(y, x * np.float32(1.5))
+
+
+def test_an_error_names_the_users_line_and_the_next_run_works() -> None:
+    program = reader()
+    x, y = np.ones((64, 16), np.float32), np.zeros((64, 16), np.float32)
+    with pytest.raises(ProgramError) as caught:
+        program.run([x, 1, 1.0, y], RunOptions(workers=2))
+    assert caught.value.source_line().startswith("t = pl.load(x, [first + band * 16, 0]")
+    assert caught.value.function == "row" and caught.value.task == "row#3"
+    program.run([x, 0, 2.0, y], RunOptions(workers=2))
+    assert (y == 2).all()
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(TypeError, match="'main' takes 4 arguments, got 1"):
+        reader().run([np.zeros((64, 16), np.float32)])
+    with pytest.raises(ValueError, match="there is no function 'other'"):
+        EmittedProgram(Reader, "other")
