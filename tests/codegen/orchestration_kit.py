@@ -15,6 +15,7 @@ import pytest
 import spec_kit
 
 from pypto import codegen, passes
+from pypto.passes.auto_derive_task_dependencies import auto_derive_task_dependencies
 from pypto.passes.classify_iter_arg_carry import classify_iter_arg_carry
 from pypto.passes.derive_call_directions import derive_call_directions
 from pypto.passes.expand_manual_phase_fence import expand_manual_phase_fence
@@ -106,8 +107,9 @@ def final(methods, directed=True):
     return program
 
 
-def back_end(program):
+def back_end(program, derive=False):
     """What the passes behind outlining make of a program, which may be in the form that users write."""
+    # ``derive``: with edges between tasks that the compiler finds, and MANUAL scopes of its own.
     for make in (
         passes.convert_to_ssa,
         passes.simplify,
@@ -116,6 +118,7 @@ def back_end(program):
         normalize_return_order,
         fuse_create_assemble_to_slice,
         derive_call_directions,
+        lambda: auto_derive_task_dependencies(derive),
         expand_manual_phase_fence,
         passes.simplify,
         materialize_runtime_scopes,

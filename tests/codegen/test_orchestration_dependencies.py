@@ -530,6 +530,35 @@ def test_a_loop_of_unknown_length_collects_in_a_vector(n):
     assert edges(result, "explicit") == want
 
 
+compressed = add_edges(
+    "compressed",
+    orchestration(
+        f"{XY}, o: pl.InOut[f32[8, 8]]",
+        """
+with pl.scope():
+    for i, (c,) in pl.parallel(4, init_values=(y,)):
+        with pl.scope():
+            a = self.mark(i, c)
+            g = pl.yield_(a)
+    for j in pl.parallel(3):
+        with pl.scope():
+            b = self.part(g, j, o)
+    z = self.twice(g)
+""",
+    ),
+    part0=["g"],
+    twice0=["g"],
+)
+
+
+def test_a_loop_of_consumers_waits_for_one_barrier():
+    lines = compressed.lines
+    at = lines.index("// Compiler-dependency barrier 0: compressed loop fan-in")
+    assert at < lines.index("for (int64_t j = 0; j < 3; j += 1) {")
+    found = edges(compressed.run([ramp(8, 8), zeros(8, 8), zeros(8, 8)]), "explicit")
+    assert found == sorted([(i, 4) for i in range(4)] + [(4, 5 + j) for j in range(3)] + [(i, 8) for i in range(4)])
+
+
 before = add_edges(
     "before",
     orchestration(

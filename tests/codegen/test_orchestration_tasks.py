@@ -495,3 +495,28 @@ def test_lines_know_where_they_come_from():
     lines = result.code.splitlines()
     line = lines.index("        // Task 0: cube") + 1
     assert "self.cube" in kinds.program.span.filename or result.positions[line].begin_line > 0
+
+
+HALF = """
+@AIV
+def halved(self, h: pl.Scalar[pl.FP16], b: pl.Scalar[pl.BF16], y: pl.InOut[f32[8, 8]]) -> f32[8, 8]:
+    y1 = pl.store(pl.load(y, [0, 0], [8, 8]), [0, 0], y)
+    return y
+"""
+narrow = suite.add(
+    "narrow",
+    orchestration(
+        "h: pl.Scalar[pl.FP16], b: pl.Scalar[pl.BF16], y: pl.InOut[f32[8, 8]]", "a = self.halved(h, b, y)"
+    )
+    + HALF,
+    kernels={"halved": lambda args: seen.append([args.scalar(1), args.scalar(2)])},
+)
+
+
+def test_narrow_floats_travel_as_bits():
+    assert "half h = from_u64<half>(orch_args.scalar(0));" in narrow.lines
+    assert "bfloat16_t b = from_u64<bfloat16_t>(orch_args.scalar(1));" in narrow.lines
+    assert "params_t0.add_scalar(to_u64(h));" in narrow.lines
+    seen.clear()
+    narrow.run([zeros(8, 8)], [np.float16(1.5), np.uint16(0x3FC0)])
+    assert seen == [[0x3E00, 0x3FC0]]

@@ -184,7 +184,7 @@ class _Kernel:
         self._unclear = 0  # depth in regions that run in another way than they read
         self._leaves = False
         self._anything = False
-        self._twice = _assigned_twice(function)
+        self._twice = assigned_twice(function)
         for param in function.params:
             if isinstance(param.type, ScalarType):
                 self._own(param)
@@ -398,7 +398,14 @@ class _Kernel:
         if window is None:
             return Touch((None,) * rank, True)
         found = window_box(window, call, rank, self._form)
-        return Touch(found, all(span is not None for span in found)) if found else Touch((None,) * rank, False)
+        if found is None:
+            return Touch((None,) * rank, False)
+        partly = any(
+            isinstance(call.args[i].type, ShapedType) and call.args[i].type.valid_extents is not call.args[i].type.shape
+            for i in window.extents
+            if i < len(call.args)
+        )
+        return Touch(found, not partly and all(span is not None for span in found))
 
     def _view(self, call: Any) -> _Place | None:
         """The place of a view; None for one of a tensor that the kernel makes."""
@@ -599,11 +606,12 @@ def over_blocks(touch: Touch, blocks: Affine | None) -> Touch:
     return _run_over(touch, BLOCK, ends, 1 if count is not None and count > 0 else 0)
 
 
-def at_call(touch: Touch, function: Function, call: Any, form: Callable[[Any], Affine | None]) -> Touch:
-    """A box of a callee in the terms of its caller, for all blocks of the launch."""
+def placed_at(function: Function, call: Any, form: Callable[[Any], Affine | None]) -> Callable[[Touch], Touch]:
+    """Boxes of a callee in the terms of its caller, for all blocks of the launch."""
+    values = values_of(function, call, form)
     core_num = core_num_of(call)
     blocks = Affine(1) if core_num is None else form(core_num)
-    return over_blocks(substituted(touch, values_of(function, call, form).get), blocks)
+    return lambda touch: over_blocks(substituted(touch, values.get), blocks)
 
 
 def touched_view(call: Any, argument: int, footprints: Footprints) -> tuple[list[Expr], list[Expr]] | None:
@@ -619,8 +627,7 @@ def touched_view(call: Any, argument: int, footprints: Footprints) -> tuple[list
     touch = access.touched if access is not None else None
     if touch is None or function is None:
         return None
-    form = _caller_form
-    box = at_call(touch, function, call, form)
+    box = placed_at(function, call, _caller_form)(touch)
     shape = call.args[argument].type.shape
     if len(shape) != len(box.dims) or all(span is None for span in box.dims):
         return None
@@ -683,7 +690,7 @@ def _stretch(span: Span | None, values: Callable[[Any], int | None], blocks: int
 # --- helpers ----------------------------------------------------------------------------------------------------------
 
 
-def _assigned_twice(function: Function) -> set[Var]:
+def assigned_twice(function: Function) -> set[Var]:
     """Scalars that may have more than one value in one activation, beside loop variables."""
     seen: set[Var] = set(function.params)
     twice: set[Var] = set()
@@ -730,7 +737,8 @@ __all__ = [
     "Footprints",
     "Span",
     "Touch",
-    "at_call",
+    "assigned_twice",
     "box_at",
+    "placed_at",
     "touched_view",
 ]

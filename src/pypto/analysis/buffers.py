@@ -110,6 +110,11 @@ class Buffers:
         return (root is _Own and not view) or (isinstance(root, Var) and not isinstance(root.type, TensorType))
 
     @property
+    def calls_functions(self) -> bool:
+        """Whether functions are called in the region."""
+        return bool(self._launched)
+
+    @property
     def launches(self) -> list[list[Var | None]]:
         return [[self._root_of(sources) for sources in values] for values in self._launched]
 

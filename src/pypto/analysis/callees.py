@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ..ir.enums import FunctionType, ParamDirection
@@ -12,6 +12,9 @@ from ..ir.program import Function, Program
 from ..ir.stmt import ReturnStmt
 from ..ir.tree import walk_stmts
 from ..ir.type import CommCtxType, TensorType, TupleType
+
+if TYPE_CHECKING:
+    from .buffer_names import BufferNames
 
 
 def parameter_index(function: Function, count: int, argument: int) -> int | None:
@@ -52,6 +55,7 @@ class Callees:
         self._functions = {function.name: function for function in functions}
         self._returned: dict[Function, tuple[int | None, ...] | None] = {}
         self._unclear: dict[Function, frozenset[int]] = {}
+        self._names: dict[Function, BufferNames] = {}
 
     def add(self, functions: Iterable[Function]) -> None:
         """More functions, for instance those that a pass has made."""
@@ -75,6 +79,10 @@ class Callees:
         The whole answer is None while it is being found (a function that calls itself).
         """
         if function not in self._returned:
+            known = _OF_LEAF.get(function)
+            if known is not None:
+                self._returned[function], self._unclear[function] = known
+                return known[0]
             self._returned[function] = None
             self._returned[function] = self._trace(function)
         return self._returned[function]
@@ -86,6 +94,15 @@ class Callees:
         """
         self.returned_params(function)
         return self._unclear.get(function, frozenset())
+
+    def names(self, function: Function) -> BufferNames:
+        """Which buffer each tensor variable of a function names: found once for all who ask these callees."""
+        found = self._names.get(function)
+        if found is None:
+            from .buffer_names import BufferNames
+
+            found = self._names[function] = BufferNames(function, self)
+        return found
 
     def _trace(self, function: Function) -> tuple[int | None, ...]:
         from .buffers import Buffers
@@ -102,6 +119,8 @@ class Callees:
             found = roots if found is None else _agreed(found, roots)
         if found is not None:
             self._unclear[function] = frozenset(unclear)
+            if not buffers.calls_functions:
+                _OF_LEAF[function] = found, self._unclear[function]
             return found
         if function.func_type in _WRAPPERS:
             return self._forwarded(function, buffers)
@@ -116,6 +135,9 @@ class Callees:
         position = {param: i for i, param in enumerate(function.params)}
         return tuple(position.get(root) if root is not None else None for root in fitting[0])
 
+
+# The answers for functions that call no others: facts about these alone.
+_OF_LEAF: WeakKeyDictionary[Function, tuple[tuple[int | None, ...], frozenset[int]]] = WeakKeyDictionary()
 
 _WRAPPERS = frozenset((FunctionType.Group, FunctionType.Spmd))
 _KERNELS = frozenset((FunctionType.InCore, FunctionType.AIC, FunctionType.AIV))

@@ -18,7 +18,6 @@ from ..ir.program import Function
 from ..ir.stmt import ForStmt, RuntimeScopeStmt, WhileStmt
 from ..ir.tree import get_last_yield_stmt, stmt_children
 from ..ir.type import TASK_ID_TYPE
-from .buffer_names import BufferNames
 from .callees import Callees
 from .constants import static_trip_count
 
@@ -55,7 +54,7 @@ class Carries:
             stack += [(child, inside) for child in reversed(stmt_children(stmt))]
         if not self.loops:
             return
-        self._names = BufferNames(function, callees)
+        self._names = callees.names(function)
         for loop in reversed(self.loops):  # inner loops before those around them
             if manual[loop]:
                 self._size_slots(loop)

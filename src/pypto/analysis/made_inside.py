@@ -33,7 +33,7 @@ def bodies_handing_out_buffers(function: Function, callees: Callees) -> frozense
     placed = _Placed(function.body)
     if not placed.yields:
         return frozenset()
-    inner = _depths_of_buffers(placed, BufferNames(function, callees), callees)
+    inner = _depths_of_buffers(placed, callees.names(function), callees)
     return frozenset(
         body
         for body, depth, values in placed.yields

@@ -35,7 +35,7 @@ times the depth of loops; parts of one buffer are compared pairwise until all of
 
 from __future__ import annotations
 
-from ..analysis.callees import Callees
+from ..analysis.callees import Callees, callees_of
 from ..analysis.task_marks import CANDIDATE, EDGES, LAYER_CANDIDATE
 from ..ir.enums import is_incore_type
 from ..ir.mutator import IRMutator
@@ -62,7 +62,7 @@ class AutoDeriveTaskDependencies(Pass):
     def run(self, program: Program) -> Program:
         if not self.analyze_auto_scopes:
             return program
-        callees = Callees(program.functions.values())
+        callees = callees_of(program)
         return program.with_functions([_derived(function, callees) for function in program.functions.values()])
 
 

@@ -27,7 +27,7 @@ behind it nothing may move, unroll or fold them. Cost: linear.
 
 from __future__ import annotations
 
-from ..analysis.callees import Callees
+from ..analysis.callees import Callees, callees_of
 from ..analysis.carries import Carries, Loop
 from ..diag.errors import InternalError
 from ..ir.carries import with_carries
@@ -50,7 +50,7 @@ class ClassifyIterArgCarry(Pass):
     produced = (IRProperty.IterArgCarryClassified, IRProperty.RuntimeScopesMaterialized)
 
     def run(self, program: Program) -> Program:
-        callees = Callees(program.functions.values())
+        callees = callees_of(program)
         return program.with_functions([_classified(function, callees) for function in program.functions.values()])
 
 

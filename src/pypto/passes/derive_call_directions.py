@@ -29,8 +29,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from ..analysis.buffer_names import BufferNames
-from ..analysis.callees import Callees, parameter_index
+from ..analysis.callees import Callees, callees_of, parameter_index
 from ..analysis.view_boxes import Box, ViewBoxes, disjoint
 from ..ir.call import Submit
 from ..ir.enums import ArgDirection, ForKind, FunctionType, ParamDirection
@@ -59,9 +58,9 @@ class DeriveCallDirections(Pass):
     produced = (IRProperty.CallDirectionsResolved,)
 
     def run(self, program: Program) -> Program:
-        functions = _with_raised_wrappers(list(program.functions.values()))
-        callees = Callees(functions)
-        return program.with_functions([_with_directions(function, callees) for function in functions])
+        program = program.with_functions(_with_raised_wrappers(list(program.functions.values())))
+        callees = callees_of(program)
+        return program.with_functions([_with_directions(f, callees) for f in program.functions.values()])
 
 
 # --- wrappers ---------------------------------------------------------------------------------------------------------
@@ -163,7 +162,7 @@ class _Directions(IRMutator):
 
     def __init__(self, function: Function, callees: Callees) -> None:
         self._callees = callees
-        self._boxes = ViewBoxes(BufferNames(function, callees))
+        self._boxes = ViewBoxes(callees.names(function))
         self._handed = {
             param
             for param, direction in zip(function.params, function.param_directions, strict=True)

@@ -34,8 +34,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-from ..analysis.buffer_names import BufferNames
-from ..analysis.callees import Callees
+from ..analysis.callees import Callees, callees_of
 from ..ir.call import Call
 from ..ir.dtype import DataType
 from ..ir.enums import FunctionType
@@ -60,7 +59,7 @@ class FuseCreateAssembleToSlice(FunctionPass):
     def run_on(self, function: Function, program: Program) -> Function:
         if function.func_type is not FunctionType.Orchestration:
             return function
-        found = _Search(function, Callees(program.functions.values()))
+        found = _Search(function, callees_of(program))
         if not found.slices:
             return function
         rewrite = _Rewrite(found)
@@ -81,7 +80,7 @@ class _Search:
         self.slices: dict[Stmt, AssignStmt] = {}
         self.names: dict[Var, Any] = {}
         self.passed: dict[Stmt, list[int]] = {}
-        self._buffers = BufferNames(function, callees)
+        self._buffers = callees.names(function)
         self._position: dict[Stmt, int] = {}
         self._end: dict[Stmt, int] = {}
         self._first: dict[Any, int] = dict.fromkeys(

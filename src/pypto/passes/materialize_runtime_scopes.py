@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.callees import Callees
+from ..analysis.callees import Callees, callees_of
 from ..analysis.made_inside import Body, bodies_handing_out_buffers
 from ..analysis.task_marks import CANDIDATE, LAYER_CANDIDATE, is_task
 from ..ir.enums import FunctionType, is_incore_type
@@ -67,7 +67,7 @@ class MaterializeRuntimeScopes(Pass):
     produced = (IRProperty.RuntimeScopesMaterialized,)
 
     def run(self, program: Program) -> Program:
-        callees = Callees(program.functions.values())
+        callees = callees_of(program)
         return program.with_functions([_placed(function, callees) for function in program.functions.values()])
 
 

@@ -18,11 +18,10 @@ from .native_library import SOURCES
 from .scalar_args import to_bits
 from .task_records import RunRecord
 
-# What the compiler would say of emitted code is not for users. The code is short and each statement runs a few times, so
-# that compiling it well costs more than it gives.
+# What the compiler would say of emitted code is not for users. The code is short and each statement runs a few times,
+# so that compiling it well costs more than it gives.
 _QUIET = ("-Wno-unused-variable", "-Wno-unused-but-set-variable")
 _FLAGS = ("-O1", *_QUIET)
-
 
 _INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
 
@@ -88,10 +87,11 @@ class EmittedProgram:
     def build_all(
         cls, codes: Sequence[EmittedCode], *, optimize: int = 0, per_source: int = 20
     ) -> list[EmittedProgram]:
-        """Many programs in one library: starting the compiler and reading the runtime's headers costs more than a program.
+        """Many programs in one library: reading the runtime's headers costs more than compiling a program.
 
-        Each program stands in a namespace of its own, since two may define the same helper; ``per_source`` of them make
-        one source. Raises :class:`.build.CompileFailed` if one of them does not compile, without saying which others do.
+        Each program stands in a namespace of its own, since two may define the same helper; ``per_source`` of them
+        make one source. Raises :class:`.build.CompileFailed` if one of them does not compile: build them one by one
+        then to learn which.
         """
         if not codes:
             return []
@@ -148,9 +148,8 @@ def _apart(code: EmittedCode, number: int) -> str:
 def _function(program: Program, name: str) -> Function:
     found = program.get_function(name)
     if found is None:
-        raise ValueError(
-            f"there is no function '{name}' in the program: it has {', '.join(f.name for f in program.functions.values())}"
-        )
+        names = ", ".join(f.name for f in program.functions.values())
+        raise ValueError(f"there is no function '{name}' in the program: it has {names}")
     return found
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..analysis.access import box_at
 from ..analysis.lineage import return_lineage, returns_views
+from ..analysis.overwrites import narrowing_of
 from ..ir import expr as x
 from ..ir.enums import ArgDirection, FunctionType, ParamDirection
 from ..ir.expr import Expr
-from ..ir.program import Function
+from ..ir.program import Function, Program
 from ..ir.type import TensorType, TupleType
 from ..ops.numpy_types import numpy_dtype
 from ..ops.values import ArrayValue, EvalContext, empty
@@ -38,6 +40,7 @@ class Launches(Activations):
     """Tasks that a program launches by calling a kernel."""
 
     derived: DerivedEdges | None
+    program: Program
 
     def _callee(self, op: x.Op, span: Any, frame: Frame) -> Function:
         found = self.functions.get(op.name)
@@ -94,7 +97,7 @@ class Launches(Activations):
         """Submit a kernel; its results are values of its arguments, or fresh storage."""
         check_blocks(blocks, expr.span, frame)
         args = self._with_omitted_outputs(function, args, frame)
-        arguments = self._tagged(function, args, expr)
+        arguments = self._tagged(function, args, expr, frame, blocks)
         results: list[Any] = []
         label = f"{function.name}#{self.graph.submitted}"
 
@@ -172,9 +175,16 @@ class Launches(Activations):
             made.append(empty(shape, numpy_dtype(kind.dtype), param.name_hint))
         return [*args, *made]
 
-    def _tagged(self, function: Function, args: list[Any], expr: Any) -> list[tuple[ArrayValue, Tag]]:
+    def _tagged(
+        self, function: Function, args: list[Any], expr: Any, frame: Frame, blocks: int
+    ) -> list[tuple[ArrayValue, Tag]]:
+        """How each tensor takes part in the ordering: a view of the part that the kernel touches, where that is known.
+
+        (The kernel itself gets what was passed.)
+        """
         directions = expr.arg_directions
         overrides = expr.attrs.get("arg_direction_overrides", ())
+        parts = self._touched_parts(function, args, frame, blocks) if directions and self.graph.ordered else {}
         tagged = []
         for i, value in enumerate(args):
             if not isinstance(value, ArrayValue):
@@ -185,8 +195,27 @@ class Launches(Activations):
                 tag = _TAG_OF_DIRECTION.get(directions[i], Tag.INPUT)
             else:
                 tag = _TAG_OF_PARAM[function.param_directions[i]]
-            tagged.append((value, tag))
+            tagged.append((parts.get(i, value), tag))
         return tagged
+
+    def _touched_parts(self, function: Function, args: list[Any], frame: Frame, blocks: int) -> dict[int, ArrayValue]:
+        """Views of the parts of its arguments that a launch touches; none where orders between tasks that touch
+        different parts may be what makes the program right (see :mod:`pypto.analysis.overwrites`)."""
+        narrowing = narrowing_of(self.program)
+        caller = self.functions.get(frame.function)
+        footprint = narrowing.footprints.of(function)
+        if footprint is None or caller is None or not narrowing.allows(caller):
+            return {}
+        env = self.bind(function, args)
+        found = {}
+        for i, value in enumerate(args):
+            access = footprint[i]
+            if access is None or type(value) is not ArrayValue:
+                continue
+            box = box_at(access, env.get, blocks, value.shape)
+            if box is not None:
+                found[i] = value.view(value.data[tuple(slice(low, max(low, high)) for low, high in box)])
+        return found
 
     def _predicted_results(self, function: Function, args: list[Any]) -> list[Any] | None:
         """Results of a deferred kernel: arguments that it returns, fresh storage for others; None if unknown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -84,27 +85,33 @@ class Report:
 
     def orders(self, limit: int) -> Iterator[Line]:
         """Those that nothing needs first. Orders of the same lines for the same reason are told once."""
-        groups: dict[tuple[Any, ...], list[Order]] = {}
-        for verdict in _HEADINGS:
-            for order in self.found.orders:
-                if order.verdict is verdict:
-                    groups.setdefault(self._alike(order), []).append(order)
+        sorted_orders = [order for verdict in _HEADINGS for order in self.found.orders if order.verdict is verdict]
+        groups = self._groups(sorted_orders)
         heading: Verdict | None = None
-        for number, alike in enumerate(list(groups.values())[:limit], 1):
+        for number, alike in enumerate(groups[:limit], 1):
             if alike[0].verdict is not heading:
                 heading = alike[0].verdict
                 yield []
                 yield [(f"{_HEADINGS[heading]}:", Style.HELP if heading is Verdict.NEEDED else Style.TITLE)]
             yield []
-            yield from self.order(alike[0], f"{number}. ")
-            if len(alike) > 1:
-                pairs = ", ".join(self._pair(order) for order in alike[1 : _ALIKE + 1])
-                rest = len(alike) - 1 - _ALIKE
-                yield _plain(f"   in the same way: {pairs}" + (f" and {rest} more" if rest > 0 else ""))
-        left = len(groups) - limit
-        if left > 0:
+            yield from self._group(alike, f"{number}. ")
+        left = sum(map(len, groups[limit:]))
+        if left:
             yield []
-            yield _plain(f"... and {left} more kinds of orders (--limit)")
+            yield _plain(f"... and {_count(left, 'more order')} (--limit)")
+
+    def _groups(self, orders: Sequence[Order]) -> list[list[Order]]:
+        groups: dict[tuple[Any, ...], list[Order]] = {}
+        for order in orders:
+            groups.setdefault(self._alike(order), []).append(order)
+        return list(groups.values())
+
+    def _group(self, alike: Sequence[Order], number: str = "") -> Iterator[Line]:
+        yield from self.order(alike[0], number)
+        if len(alike) > 1:
+            pairs = ", ".join(self._pair(order) for order in alike[1 : _ALIKE + 1])
+            rest = len(alike) - 1 - _ALIKE
+            yield _plain(f"   in the same way: {pairs}" + (f" and {rest} more" if rest > 0 else ""))
 
     def _alike(self, order: Order) -> tuple[Any, ...]:
         edge = order.edge
@@ -256,7 +263,9 @@ class Report:
         name = self._name(buffer)
         if isinstance(second, HostRecord) or isinstance(first, HostRecord):
             return [f"pass {first} a slice of '{name}' without what the orchestrator touches"]
-        shared = next(s for s in [*self.found.shared(first.number, second.number), _nothing(buffer)] if s.buffer == buffer)
+        shared = next(
+            s for s in [*self.found.shared(first.number, second.number), _nothing(buffer)] if s.buffer == buffer
+        )
         ways = []
         writes = [touch for touch in shared.first if touch.mode is not Mode.READ]
         if order.edge.kind is not EdgeKind.SOURCE_ORDER and not writes:
@@ -267,16 +276,16 @@ class Report:
                     f"'{first.kernel}' writes nothing of '{name}' in this run: if it never does, declare its parameter "
                     "an input"
                 )
-        elif self._narrow(first, shared.first, buffer) or self._narrow(second, shared.second, buffer):
-            ways.append(
-                f"pass slices: {self._part(first, shared.first, buffer)}, {self._part(second, shared.second, buffer)}"
-            )
         in_loop = first.source == second.source and first.source.line > 0
         if in_loop and all(touch.mode is not Mode.READ for touch in shared.second):
             if not self._is_parallel(first.source):
                 ways.append("if they are iterations of one loop that never share bytes, make it pl.parallel")
             elif self._by_source_write(order):
                 ways.append("perhaps nothing: the passes order no writes of a pl.parallel loop (see --after-passes)")
+        if self._narrow(first, shared.first, buffer) or self._narrow(second, shared.second, buffer):
+            ways.append(
+                f"pass slices: {self._part(first, shared.first, buffer)}, {self._part(second, shared.second, buffer)}"
+            )
         way = f"no_dep_args=[{name}] on its scope" if _is_scope(second) else f"pl.no_dep({name}) in its call"
         ways.append(f"take '{name}' of {second} out of the automatic order, where no byte is shared ever: {way}")
         if buffer not in self.external:
@@ -317,20 +326,22 @@ class Report:
             yield from self._not_ordered(one, other)
             return
         between = _count(len(path) - 2, "other")
-        yield _plain(f"{other} comes after {one} through {between}: {' → '.join(str(self.record.who(n)) for n in path)}")
+        yield _plain(
+            f"{other} comes after {one} through {between}: {' → '.join(str(self.record.who(n)) for n in path)}"
+        )
         conflicts = [each for each in self.found.shared(first, second) if each.conflict]
         if not conflicts:
             yield _plain("   the two share no byte that one of them writes: only the tasks between need the order")
         for each in conflicts:
             yield from self._touched(one, other, each)
-        for before, after in zip(path, path[1:], strict=False):
-            step = self.found.order(before, after)
-            yield []
+        steps = {(x, y): self.found.order(x, y) for x, y in zip(path, path[1:], strict=False)}
+        for (before, after), step in steps.items():
             if step is None:
-                text = f"{self.record.who(after)} is submitted after {self.record.who(before)}: the orchestrator had waited"
-                yield _plain(text)
-            else:
-                yield from self.order(step)
+                ends = self.record.who(after), self.record.who(before)
+                yield _plain(f"   {ends[0]} comes after {ends[1]}: the orchestrator does one thing at a time")
+        for alike in self._groups([step for step in steps.values() if step is not None]):
+            yield []
+            yield from self._group(alike)
 
     def _not_ordered(self, one: Node, other: Node) -> Iterator[Line]:
         shared = self.found.shared(one.number, other.number)
@@ -393,7 +404,7 @@ class Report:
 
     def _node(self, number: int) -> dict[str, Any]:
         node = self.record.who(number)
-        return {"number": number, "name": node.name, "source": node.source.describe(), "text": _excerpt(node.source)}
+        return {"number": number, "name": node.name, "source": _where(node.source), "text": _excerpt(node.source)}
 
     def _order_dict(self, order: Order) -> dict[str, Any]:
         edge = order.edge
@@ -419,7 +430,9 @@ class Report:
             "tensor": self._name(shared.buffer),
             "producer": [self._verb(touch, shared.buffer) for touch in shared.first],
             "consumer": [self._verb(touch, shared.buffer) for touch in shared.second],
-            "conflict": [] if shared.conflict is None else [self._verb(touch, shared.buffer) for touch in shared.conflict],
+            "conflict": []
+            if shared.conflict is None
+            else [self._verb(touch, shared.buffer) for touch in shared.conflict],
         }
 
     def _pair_dict(self, a: int, b: int) -> dict[str, Any]:
@@ -479,12 +492,18 @@ def _count(number: int, what: str) -> str:
 
 
 def _place(node: Node) -> Iterator[Line]:
-    where = node.source.describe()
+    where = _where(node.source)
     if where:
         yield [("   --> ", Style.GUTTER), (f"{node} ", Style.PLAIN), (where, Style.LOCATION)]
     text = _excerpt(node.source)
     if text:
         yield [("       ", Style.GUTTER), (text, Style.SOURCE)]
+
+
+def _where(source: Location) -> str:
+    """File, line and column; a file below the current folder without the way there."""
+    here = os.path.join(os.getcwd(), "")
+    return source._replace(filename=source.filename.removeprefix(here)).describe()
 
 
 def _excerpt(source: Location) -> str:
@@ -503,8 +522,8 @@ def _deps_place(source: Location) -> str:
     last = max(source.line, min(source.end_line, len(lines)))
     for line in range(source.line, last + 1) if lines else ():
         if "deps=" in lines[line - 1]:
-            return f" at {source.filename}:{line}"
-    where = source.describe()
+            return f" at {_where(Location(source.filename, line, -1))}"
+    where = _where(source)
     return f" at {where}" if where else ""
 
 

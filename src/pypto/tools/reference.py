@@ -314,6 +314,8 @@ _ERROR_SECTIONS = {
     "PT07": "Scopes",
     "PT08": "Tasks and directives",
     "PT09": "The compiler after the front end",
+    "PT10": "Passes",
+    "PT11": "Code generators",
 }
 
 

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from ...analysis.buffer_names import BufferNames
-from ...analysis.callees import Callees
+from ...analysis.callees import callees_of
 from ...analysis.constants import constant_int
 from ...diag.errors import InternalError
 from ...ir.expr import Call, ConstInt, Expr, TupleGetItemExpr, Var
@@ -80,7 +80,7 @@ class Base:
         self.function = function
         self.runtime = runtime
         self.launch_width = launch_width  # the method that sets the number of blocks
-        self.callees = Callees(program.functions.values())
+        self.callees = callees_of(program)
         self.out = Writer(depth=1)
         self.names = Names(RESERVED, RESERVED_PREFIXES)
         self.expressions = CppExpressions(self.scalar, self._inline_call)
@@ -97,7 +97,7 @@ class Base:
     @functools.cached_property
     def buffers(self) -> BufferNames:
         """Which buffer each tensor variable names."""
-        return BufferNames(self.function, self.callees)
+        return self.callees.names(self.function)
 
     # --- parameters ---------------------------------------------------------------------------------------------------
 

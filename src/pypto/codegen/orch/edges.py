@@ -23,9 +23,9 @@ from ...ir.enums import ParamDirection
 from ...ir.expr import Call, ConstInt, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
 from ...ir.names import base_name
 from ...ir.program import Function, Program
-from ...ir.stmt import AssignStmt, ForStmt, IfStmt, WhileStmt
+from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, WhileStmt
 from ...ir.traversal import walk
-from ...ir.tree import get_last_yield_stmt, walk_stmts
+from ...ir.tree import get_last_yield_stmt, stmt_children, walk_stmts
 from ...ir.type import ArrayType, ScalarType
 from ..runtime_names import INVALID_ID, RuntimeNames
 from ..text import Group, Local
@@ -57,6 +57,32 @@ class Edges(Dependencies):
         self._wanted = _wanted(function)
         self._ids: dict[Var, list[Any]] = {}  # variable -> C++ variables that hold ids
         self._depth_of: dict[Var, int] = {}
+        self._waits: dict[Any, dict[Var, int]] = {}  # loop -> variable -> launches in the loop that wait for it
+        self._rewritten: dict[Any, set[Var]] = {}  # loop -> variables that launches in the loop write
+        if self._wanted:
+            self._count_waits(function.body)
+
+    def _count_waits(self, stmt: Any) -> tuple[dict[Var, int], set[Var]]:
+        """The waits of all launches in a statement, by variable, and what they write; noted for each loop."""
+        waits: dict[Var, int] = {}
+        written: set[Var] = set()
+        call = stmt.value if type(stmt) is AssignStmt else stmt.expr if type(stmt) is EvalStmt else None
+        if isinstance(call, (Call, Submit)):
+            for edge in call.attrs.get(_KEY, ()):
+                waits[edge] = 1
+            written.update(self._named(None, call))
+            return waits, written
+        for child in stmt_children(stmt):
+            inner, changed = self._count_waits(child)
+            written |= changed
+            for var, count in inner.items():
+                waits[var] = waits.get(var, 0) + count
+        if type(stmt) in (ForStmt, WhileStmt):
+            trips = static_trip_count(stmt.start, stmt.stop, stmt.step) if type(stmt) is ForStmt else None
+            waits = {var: count * (1 if trips is None else trips) for var, count in waits.items()}
+            self._waits[stmt] = waits
+            self._rewritten[stmt] = {*written, *stmt.iter_args}
+        return waits, written
 
     # --- launches -----------------------------------------------------------------------------------------------------
 
@@ -229,6 +255,26 @@ class Edges(Dependencies):
         with self.out.opened(f"if ({count} > 0) {{"):
             self.out.line(f"{self.out.mention(made)} = rt_submit_dummy_task({params}).task_id();")
         return made
+
+    def compress(self, loop: Any) -> dict[Var, list[Any]]:
+        """Let one barrier in front of a loop stand for an array of ids that many launches in it wait for.
+
+        Gives what the variables stood for before, which holds again behind the loop.
+        """
+        before: dict[Var, list[Any]] = {}
+        for var, consumers in self._waits.get(loop, {}).items():
+            ids = self._ids_of(var)
+            count = sum(_size(i) for i in ids)
+            if var in self._rewritten.get(loop, ()) or count * consumers <= count + consumers:
+                continue
+            before[var] = ids
+            comment = "Compiler-dependency barrier {}: compressed loop fan-in"
+            self._ids[var] = [self.barrier(comment, "compiler_dep_barrier_{}", None, (), ids)]
+        return before
+
+    def uncompress(self, before: dict[Var, list[Any]]) -> None:
+        """Behind the loop."""
+        self._ids.update(before)
 
     def _joined(self, ids: list[Any]) -> Local:
         """One barrier for several ids."""

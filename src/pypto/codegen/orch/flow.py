@@ -217,6 +217,7 @@ class Flow(Launches):
 
     def _iterate(self, stmt: Any, header: str, slots: list[Slot], collections: list[Collection], before: Group) -> None:
         ends = self._end, self._loop
+        before_loop = self.compress(stmt)
         region, self.region = self.region, Region(self.region.depth + 1)
         self._end = self._loop = LoopEnd(stmt, slots, collections)
         with self.out.opened(header):
@@ -224,6 +225,7 @@ class Flow(Launches):
         self.region.closed = True
         self.region = region
         self._end, self._loop = ends
+        self.uncompress(before_loop)
         self.close_collections(stmt, collections, before)
 
     def _slot(self, loop: ForStmt, index: int) -> Slot:

@@ -443,7 +443,7 @@ class Launches(Edges):
 
 def _number(e: Any) -> Any:
     """The value of a literal, also a negated one; None for anything else."""
-    if type(e) is Neg and type(e.operand) in (ConstInt, ConstFloat):
+    if type(e) is Neg and isinstance(e.operand, (ConstInt, ConstFloat)):
         return -e.operand.value
     return e.value if type(e) in (ConstInt, ConstFloat, ConstBool) else None
 

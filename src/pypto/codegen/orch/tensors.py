@@ -58,10 +58,10 @@ class Tensors(Base):
             rank = len(stmt.var.type.shape)
             if _is_dn(stmt.value):  # the stored order is that of the exchanged axes
                 text = f"{source}.transpose({rank - 2}, {rank - 1})"
-                made = self.declare(stmt.var, self.runtime.tensor, name, text, "")
+                tensor = self.declare(stmt.var, self.runtime.tensor, name, text, "")
             else:
-                made = self.declare(stmt.var, f"const {self.runtime.tensor}&", name, source)
-            made.stays = True
+                tensor = self.declare(stmt.var, f"const {self.runtime.tensor}&", name, source)
+            tensor.stays = True
 
     def check_lifetimes(self) -> None:
         """Refuse tensors that are used behind the scope that allocates them: their memory is given away with it."""

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...analysis.buffer_names import BufferNames
 from ...analysis.callees import Callees
 from ...analysis.constants import static_trip_count
 from ...analysis.task_marks import is_task
@@ -103,7 +102,7 @@ class Analysis:
         self.launches: list[Launch] = []
         self.marked: set[Launch] = set()
         self._callees = callees
-        self._names = BufferNames(function, callees)
+        self._names = callees.names(function)
         self._places = Places(function, self._names)
         self._ids = TaskIds()
         self._launch_of: dict[Any, Launch] = {}  # ids and results

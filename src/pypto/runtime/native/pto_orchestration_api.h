@@ -10,6 +10,14 @@
 
 #define PTO_EXPORT extern "C" __attribute__((visibility("default")))
 
+// Scalars of 16-bit floats only travel through an orchestration, as their bits.
+struct half {
+    uint16_t bits;
+};
+struct bfloat16_t {
+    uint16_t bits;
+};
+
 enum class PTO2ScopeMode : int32_t { AUTO = 0, MANUAL = 1 };
 enum class PredicateOp : int32_t { EQ = 0, NE, GT, LT, GE, LE };
 constexpr int32_t INVALID_KERNEL_ID = -1;

@@ -1,0 +1,225 @@
+"""Programs run at every stage: as parsed, behind the passes, and as emitted C++ on the task runtime.
+
+The C++ of many programs is compiled together, since starting the compiler costs more than a program.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tests.differential.run import difference, run
+
+import pypto.language as pl
+from pypto import ir
+from pypto.passes.errors import PassError
+from pypto.runtime.build import CompileFailed
+from pypto.runtime.emitted import EmittedCode, EmittedProgram
+from pypto.runtime.host_executor import RunOptions
+
+# Fresh buffers hold NaN, so that memory that is reused too early shows.
+OPTIONS = (
+    RunOptions(workers=1, fill=True),
+    RunOptions(workers=2, fill=True),
+    RunOptions(workers=1, random=True, seed=1, fill=True),
+    RunOptions(workers=1, random=True, seed=2, fill=True),
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What went wrong at which stage, by a name for the program and its text."""
+
+    name: str
+    stage: str
+    message: str
+    text: str = ""
+    code: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Equal for faults that look like the same one."""
+        return self.stage, re.sub(r"'[^']*'|\d+|\[[^\]]*\]", "_", self.message.split("\n")[0])[:100]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.stage}: {self.message}"
+
+
+@dataclass
+class Job:
+    """A program to check. ``inputs``: arguments to run it on; ``model``: from arguments, how they end (None: the
+    interpreter alone says it). ``ordered``: other orders of its tasks mean the same."""
+
+    name: str
+    text: str
+    inputs: Sequence[Sequence[Any]]
+    model: Callable[[Any], Sequence[Any]] | None = None
+    entry: str = "main"
+    ordered: bool = True
+
+
+@dataclass
+class Report:
+    """What was done. ``refused``: programs that a user is told to change, by message."""
+
+    programs: int = 0
+    emitted: int = 0
+    runs: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    faults: list[Fault] = field(default_factory=list)
+
+    def add(self, other: Report) -> None:
+        self.programs += other.programs
+        self.emitted += other.emitted
+        self.runs += other.runs
+        self.refused.update(other.refused)
+        self.faults += other.faults
+
+
+class _Wrong(Exception):
+    def __init__(self, stage: str, message: str) -> None:
+        self.stage = stage
+        self.message = message
+
+
+@dataclass
+class _Ready:
+    """A program whose C++ is there: still to be compiled and run."""
+
+    job: Job
+    code: EmittedCode
+    names: list[str]
+    expected: list[list[Any]]
+
+
+def check(jobs: Iterable[Job]) -> Report:
+    """Check programs; their C++ is compiled together."""
+    report = Report()
+    ready = []
+    for job in jobs:
+        report.programs += 1
+        try:
+            made = _prepare(job, report)
+        except _Wrong as wrong:
+            report.faults.append(Fault(job.name, wrong.stage, wrong.message, job.text))
+            continue
+        if made is not None:
+            ready.append(made)
+    for one, program in _compile(ready, report):
+        report.emitted += 1
+        fault = _run_emitted(one, program, report)
+        if fault is not None:
+            report.faults.append(Fault(one.job.name, "emitted", fault, one.job.text, one.code.result.code))
+    return report
+
+
+def _prepare(job: Job, report: Report) -> _Ready | None:
+    """Everything before C++. None: refused."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            program = pl.parse(job.text, "generated.py")
+        except Exception as error:
+            raise _Wrong("parse", shown(error)) from error
+        names = [p.name_hint for p in program[job.entry].params]
+        expected = []
+        for args in job.inputs:
+            report.runs += 1
+            try:
+                outcome = run(program, job.entry, args)
+            except Exception as error:
+                raise _Wrong("source", shown(error)) from error
+            if job.model is not None:
+                want = [_like(w, a) for w, a in zip(job.model(args), args, strict=True)]
+                _same("source", want, outcome[: len(want)], names)
+            expected.append(outcome)
+        try:
+            lowered = ir.PassManager.get_strategy(ir.OptimizationStrategy.Default).run_passes(program)
+        except Exception as error:
+            if _is_refusal(error):
+                report.refused[_message(error)] += 1
+                return None
+            raise _Wrong("passes", shown(error)) from error
+    _interpret(job, lowered, names, expected, report)
+    try:
+        code = EmittedCode(lowered, job.entry)
+    except Exception as error:
+        if _is_refusal(error):
+            report.refused[_message(error)] += 1
+            return None
+        raise _Wrong("codegen", shown(error)) from error
+    return _Ready(job, code, names, expected)
+
+
+def _interpret(job: Job, program: ir.Program, names: list[str], expected: list[list[Any]], report: Report) -> None:
+    """The program behind the passes means the same, in submit order and in two others."""
+    orders = [("submit", 0), *([("random", 1), ("random", 2)] if job.ordered else [])]
+    for args, want in zip(job.inputs, expected, strict=True):
+        for schedule, seed in orders:
+            stage = f"lowered, {schedule}"
+            report.runs += 1
+            try:
+                outcome = run(program, job.entry, args, schedule, seed)
+            except Exception as error:
+                raise _Wrong(stage, shown(error)) from error
+            _same(stage, want, outcome, names)
+
+
+def _compile(ready: list[_Ready], report: Report) -> list[tuple[_Ready, EmittedProgram]]:
+    try:
+        return list(zip(ready, EmittedProgram.build_all([one.code for one in ready]), strict=True))
+    except CompileFailed as error:
+        if len(ready) == 1:
+            (one,) = ready
+            report.faults.append(Fault(one.job.name, "compile", str(error), one.job.text, one.code.result.code))
+            return []
+        half = len(ready) // 2
+        return _compile(ready[:half], report) + _compile(ready[half:], report)
+
+
+def _run_emitted(one: _Ready, program: EmittedProgram, report: Report) -> str | None:
+    for options in OPTIONS if one.job.ordered else OPTIONS[:1]:
+        for args, want in zip(one.job.inputs, one.expected, strict=True):
+            values = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+            report.runs += 1
+            how = f"workers={options.workers}" + (f" random seed={options.seed}" if options.random else "")
+            try:
+                program.run(values, options)
+            except Exception as error:
+                return f"{how}: {shown(error)}"
+            message = difference(list(want[: len(values)]), values, one.names)
+            if message is not None:
+                return f"{how}: {message}"
+    return None
+
+
+def _like(value: Any, arg: Any) -> Any:
+    return np.asarray(value).astype(arg.dtype) if isinstance(arg, np.ndarray) else value
+
+
+def _same(stage: str, want: Sequence[Any], got: Sequence[Any], names: Sequence[str]) -> None:
+    message = difference(list(want), list(got), names)
+    if message is not None:
+        raise _Wrong(stage, message)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """The user is told what can't be translated, at a line of the program."""
+    return isinstance(error, PassError) and error.span is not None
+
+
+def _message(error: Exception) -> str:
+    message = getattr(error, "message", str(error)).split("\n")[0]
+    return re.sub(r"'[^']*'", "'...'", message)
+
+
+def shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+__all__ = ["OPTIONS", "Fault", "Job", "Report", "check", "shown"]
