@@ -505,9 +505,7 @@ def halved(self, h: pl.Scalar[pl.FP16], b: pl.Scalar[pl.BF16], y: pl.InOut[f32[8
 """
 narrow = suite.add(
     "narrow",
-    orchestration(
-        "h: pl.Scalar[pl.FP16], b: pl.Scalar[pl.BF16], y: pl.InOut[f32[8, 8]]", "a = self.halved(h, b, y)"
-    )
+    orchestration("h: pl.Scalar[pl.FP16], b: pl.Scalar[pl.BF16], y: pl.InOut[f32[8, 8]]", "a = self.halved(h, b, y)")
     + HALF,
     kernels={"halved": lambda args: seen.append([args.scalar(1), args.scalar(2)])},
 )

@@ -296,3 +296,27 @@ def test_meaning(kind: str):
     x = args()["x"]
     run_all_orders(after, args, {"y": x + 2, "z": (x + 2) + (x + 1)})
     assert np.abs(x).max() > 0
+
+
+def test_a_host_function_may_be_handed_what_its_caller_has_written():
+    """It runs as a part of the caller, so the order of writers must hold across the call, for Out parameters too."""
+    text = """
+        @Opaque
+        def step(self, x: f32[64, 16], o: pl.Out[f32[64, 16]]) -> f32[64, 16]:
+            o = self.part(x, 0, o)
+            return o
+        @Orchestration
+        def main(self, x: f32[64, 16], w: f32[64, 16], y: pl.Out[f32[64, 16]]) -> f32[64, 16]:
+            y = self.part(x, 0, y)
+            y = self.step(w, y)
+            return y
+        """
+    after = derived(text)
+    assert launches(after, "step") == ["part in s inout"]
+
+    def args():
+        return {"x": noise(64, 16), "w": 3 * noise(64, 16), "y": zeros(64, 16)}
+
+    want = zeros(64, 16)
+    want[:16] = args()["w"][:16] + 1
+    run_all_orders(after, args, {"y": want})

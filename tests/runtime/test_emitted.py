@@ -45,7 +45,7 @@ def emitted(entry: ProgramEntry) -> EmittedProgram:
 
 def interpreted(program: EmittedProgram, values: list[Any]) -> RunRecord:
     """The record of the same program, run by the interpreter."""
-    interpreter = Interpreter(program.program, record=True)
+    interpreter = Interpreter(program.program, record=True, by_parts=False)  # emitted code passes whole tensors
     function = program.function
     boxed = [
         ArrayValue(v, Buffer(v, p.name_hint, external=True)) if isinstance(v, np.ndarray) else v

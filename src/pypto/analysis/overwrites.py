@@ -151,6 +151,7 @@ class Orders:
         self._allocates = False
         self._boxes: dict[Var, tuple[Var, Dims] | None] = {}
         self._nodes: list[_Node] = []
+        self._node_of: dict[Any, _Node] = {}
         self._by_root: dict[Var, list[_Use]] = {}
         for param in function.params:
             self._depth[param] = ()
@@ -206,6 +207,7 @@ class Orders:
                     self._stmt(body)
             self._branch = outer
             self._results(stmt)
+            self._ids_of_branch(stmt)
         elif cls is RuntimeScopeStmt:
             outer_mode, self._manual = self._manual, stmt.manual
             self._stmt(stmt.body)
@@ -244,8 +246,18 @@ class Orders:
         if yielded is not None:
             for arg, value in zip(stmt.iter_args, yielded.value, strict=False):
                 if isinstance(value, Var) and value in self._ids:
-                    self._ids[arg] = [(call, True) for call, before in self._ids[value] if not before]
+                    self._ids[arg] = [(call, True) for call, before in self._ids[value] if not before]  # type: ignore[index]
                     self._resolve_late(arg, first)
+
+    def _ids_of_branch(self, stmt: IfStmt) -> None:
+        """A result is the id of a launch in a branch exactly when that launch has run."""
+        for side, body in enumerate((stmt.then_body, stmt.else_body)):
+            last = get_last_yield_stmt(body)
+            for var, value in zip(stmt.return_vars, last.value if last is not None else (), strict=False):
+                for call, before in self._ids.get(value, ()) if isinstance(value, Var) else ():
+                    node = self._node_of.get(call)
+                    if node is not None and any(at is stmt and way == side for at, way in node.branch):
+                        self._ids.setdefault(var, []).append((call, before))
 
     def _results(self, stmt: Any) -> None:
         for var in stmt.return_vars:
@@ -359,6 +371,7 @@ class Orders:
     def _add(self, call: Any) -> _Node:
         node = _Node(len(self._nodes), call, self._loops, self._branch, self._manual)
         self._nodes.append(node)
+        self._node_of[call] = node
         return node
 
     def _use(

@@ -14,10 +14,10 @@
 
 An argument for an ``Out`` parameter need not wait for earlier writers if there are none: it is ``OutputExisting`` for
 the first writer of the buffer, and ``InOut`` behind others, in sequential loops (the next iteration is behind this
-one), for a buffer that the enclosing function is handed as ``InOut``, and for what may be one buffer or another.
-Slices are parts of their buffer: a writer of an overlapping slice, or of one whose place is not constant, is an
-earlier writer. (At run time ``InOut`` orders only regions that overlap.) ``pl.no_dep`` makes an argument ``NoDep``,
-whatever the rest says.
+one), for a buffer that the enclosing function is handed as ``InOut`` (or as ``Out``, if the function is called by
+another one, of whose tasks it is a part), and for what may be one buffer or another. Slices are parts of their
+buffer: a writer of an overlapping slice, or of one whose place is not constant, is an earlier writer. (At run time
+``InOut`` orders only regions that overlap.) ``pl.no_dep`` makes an argument ``NoDep``, whatever the rest says.
 
 Before that the parameters of Group and Spmd wrappers are raised to what their inner calls do. Directions that a call
 has already are kept. Needs SplitIncoreOrch; gives CallDirectionsResolved. Cost: linear; a wrapper is looked at again
@@ -27,6 +27,7 @@ at most twice for each of its parameters.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Container
 from typing import Any
 
 from ..analysis.callees import Callees, callees_of, parameter_index
@@ -42,6 +43,7 @@ from ..ir.type import TensorType
 from ..verify.call_sites import call_sites
 from ..verify.properties import IRProperty
 from .base import Pass
+from .outlining.policy import HOST_SIDE
 
 _IN, _OUT, _INOUT = ParamDirection.In, ParamDirection.Out, ParamDirection.InOut
 _WRAPPERS = frozenset((FunctionType.Group, FunctionType.Spmd))
@@ -59,8 +61,10 @@ class DeriveCallDirections(Pass):
 
     def run(self, program: Program) -> Program:
         program = program.with_functions(_with_raised_wrappers(list(program.functions.values())))
+        functions = program.functions.values()
+        called = {name for function in functions for name in call_sites(function).callees}
         callees = callees_of(program)
-        return program.with_functions([_with_directions(f, callees) for f in program.functions.values()])
+        return program.with_functions([_with_directions(f, callees, f.name in called) for f in functions])
 
 
 # --- wrappers ---------------------------------------------------------------------------------------------------------
@@ -121,10 +125,12 @@ def _redirected(function: Function, directions: list[ParamDirection]) -> Functio
 # --- call sites -------------------------------------------------------------------------------------------------------
 
 
-def _with_directions(function: Function, callees: Callees) -> Function:
+def _with_directions(function: Function, callees: Callees, is_called: bool) -> Function:
     if not any(_is_open(site.call, callees) for site in call_sites(function).functions):
         return function
-    body = _Directions(function, callees).visit_stmt(function.body)
+    # A host function runs as a part of its caller, whose tasks may have written what is handed in, also as Out.
+    written = {_INOUT, _OUT} if is_called and function.func_type in HOST_SIDE else {_INOUT}
+    body = _Directions(function, callees, written).visit_stmt(function.body)
     return function if body is function.body else function.replace(body=body)
 
 
@@ -160,13 +166,13 @@ class _Directions(IRMutator):
     branch, since the other branch is not behind it.
     """
 
-    def __init__(self, function: Function, callees: Callees) -> None:
+    def __init__(self, function: Function, callees: Callees, written: Container[ParamDirection]) -> None:
         self._callees = callees
         self._boxes = ViewBoxes(callees.names(function))
         self._handed = {
             param
             for param, direction in zip(function.params, function.param_directions, strict=True)
-            if direction is _INOUT
+            if direction in written
         }
         self._written: dict[Var, _Written] = {}
         self._log: list[tuple[Var, Box | None]] = []

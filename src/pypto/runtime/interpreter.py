@@ -59,7 +59,8 @@ class Interpreter(KernelScopes):
 
     ``schedule``: "submit" (each task as it is submitted) or "random" with ``seed`` (a legal order, so that a missing
     edge shows as a wrong value). ``record``: keep the tasks and edges in ``graph``; ``accesses``: the bytes that they
-    touch, too. ``on_statement`` is called before each statement (debugger).
+    touch, too. ``on_statement`` is called before each statement (debugger). ``by_parts``: launches are ordered by the
+    parts of their arguments that they touch, where that is safe, and not by whole arguments, as emitted code is.
     """
 
     def __init__(
@@ -71,8 +72,10 @@ class Interpreter(KernelScopes):
         on_statement: Hook | None = None,
         summaries: dict[st.Stmt, ScopeSummary] | None = None,
         accesses: bool = False,
+        by_parts: bool = True,
     ) -> None:
         self.program = program
+        self.by_parts = by_parts
         self.functions = {g.name: f for g, f in program.functions.items()}
         self.graph = TaskGraph(schedule, seed, record, accesses)
         self._notes_accesses = accesses

@@ -41,6 +41,7 @@ class Launches(Activations):
 
     derived: DerivedEdges | None
     program: Program
+    by_parts: bool
 
     def _callee(self, op: x.Op, span: Any, frame: Frame) -> Function:
         found = self.functions.get(op.name)
@@ -184,7 +185,8 @@ class Launches(Activations):
         """
         directions = expr.arg_directions
         overrides = expr.attrs.get("arg_direction_overrides", ())
-        parts = self._touched_parts(function, args, frame, blocks) if directions and self.graph.ordered else {}
+        narrow = self.by_parts and bool(directions) and self.graph.ordered
+        parts = self._touched_parts(function, args, frame, blocks) if narrow else {}
         tagged = []
         for i, value in enumerate(args):
             if not isinstance(value, ArrayValue):

@@ -23,7 +23,6 @@ import msgspec
 
 from ..runtime.accesses import RegionIndex
 from ..runtime.races import LIMIT, Race, find_races
-from ..runtime.regions import Region
 from ..runtime.task_records import (
     ArgumentRecord,
     Box,
@@ -111,6 +110,7 @@ class Explanation:
         for argument in record.arguments:
             self._arguments[argument.task].setdefault(argument.buffer, []).append(argument)
         self._indexes: dict[tuple[int, int], RegionIndex[Touch]] = {}
+        self._last: tuple[tuple[int, int], list[Shared]] = (-1, -1), []
         self.races = find_races(record)
         self.orders = self._judged()
         self._of_pair = {(order.edge.producer, order.edge.consumer): order for order in self.orders}
@@ -207,14 +207,16 @@ class Explanation:
 
     def shared(self, first: int, second: int) -> list[Shared]:
         """All buffers that two tasks touch, or have as an argument, by number."""
-        common = self._used(first, second) & self._used(second, first)
-        return [self._shared(first, second, buffer) for buffer in sorted(common)]
+        if self._last[0] != (first, second):  # who tells about two tasks asks several times
+            common = self._used(first, second) & self._used(second, first)
+            self._last = (first, second), [self._shared(first, second, buffer) for buffer in sorted(common)]
+        return self._last[1]
 
     def _used(self, task: int, other: int) -> set[int]:
         """Buffers that a task uses; looked up in those of the other where these are fewer."""
         mine = self._touches[task], self._arguments[task]
         others = self._touches[other], self._arguments[other]
-        if sum(map(len, mine)) <= sum(map(len, others)):
+        if len(mine[0]) + len(mine[1]) <= len(others[0]) + len(others[1]):
             return {*mine[0], *mine[1]}
         return {buffer for used in others for buffer in used if buffer in mine[0] or buffer in mine[1]}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from ..diag.layout import Line, Style
@@ -38,6 +39,8 @@ class Report:
         self.record = explanation.record
         self.external = external
         self.parallel = parallel
+        self._boxes: dict[tuple[int, Box], str] = {}  # text of regions that was made
+        self._nodes: dict[int, dict[str, Any]] = {}
 
     # --- the whole ----------------------------------------------------------------------------------------------------
 
@@ -403,8 +406,12 @@ class Report:
         }
 
     def _node(self, number: int) -> dict[str, Any]:
-        node = self.record.who(number)
-        return {"number": number, "name": node.name, "source": _where(node.source), "text": _excerpt(node.source)}
+        found = self._nodes.get(number)
+        if found is None:
+            node, source = self.record.who(number), self.record.who(number).source
+            found = {"number": number, "name": node.name, "source": _where(source), "text": _excerpt(source)}
+            self._nodes[number] = found
+        return found
 
     def _order_dict(self, order: Order) -> dict[str, Any]:
         edge = order.edge
@@ -462,9 +469,14 @@ class Report:
         return base_name(self.record.buffers[buffer].name) or "a tensor"
 
     def _box(self, buffer: int, box: Box) -> str:
-        record = self.record.buffers[buffer]
-        text = record.describe(box)
-        return text.replace(record.name, self._name(buffer), 1) if record.name else text
+        text = self._boxes.get((buffer, box))
+        if text is None:
+            record = self.record.buffers[buffer]
+            text = record.describe(box)
+            if record.name:
+                text = text.replace(record.name, self._name(buffer), 1)
+            self._boxes[buffer, box] = text
+        return text
 
 
 def _both(shared: Shared) -> tuple[Touch, Touch]:
@@ -477,10 +489,6 @@ def _conflict(first: Touch, second: Touch) -> str:
     if first.mode is Mode.READ:
         return "writes what {} reads"
     return f"{_VERBS[second.mode]} what {{}} {'wrote' if first.mode is Mode.WRITE else 'added to'}"
-
-
-def _nothing(buffer: int) -> Shared:
-    return Shared(buffer, [], [], None)
 
 
 def _plain(text: str) -> Line:
