@@ -16,6 +16,7 @@ from pypto.analysis.access import Footprints, Touch, box_at, touched_view
 from pypto.analysis.callees import callees_of
 from pypto.ir.tree import walk
 from pypto.ops.values import ArrayValue, Buffer
+from pypto.passes.convert_to_ssa import convert_to_ssa
 from pypto.runtime.interpreter import Interpreter
 from pypto.runtime.recording import run_record
 
@@ -26,11 +27,19 @@ PARAMS = "self, x: f32[64, 16], k: idx, n: idx, o: pl.InOut[f32[64, 16]]"
 def kernel(body: str, more: str = "", params: str = PARAMS) -> ir.Program:
     """A program of one kernel ``f`` and a caller of it."""
     text = textwrap.indent(textwrap.dedent(body).strip(), "    ")
-    return parse(
+    return in_ssa(
         f"{textwrap.dedent(more)}\n@InCore\ndef f({params}) -> f32[64, 16]:\n{text}\n    return o\n"
         "@Orchestration\ndef main(self, x: f32[64, 16], k: idx, n: idx, o: pl.InOut[f32[64, 16]]) -> f32[64, 16]:\n"
         "    o1 = self.f(x, k, n, o)\n    return o1\n"
     )
+
+
+def in_ssa(text: str) -> ir.Program:
+    return convert_to_ssa()(parse(text))
+
+
+def name_of(key: object) -> str:
+    return str(getattr(key, "name_hint", key)).split("__")[0]
 
 
 def text_of(touch: Touch | None) -> str:
@@ -43,7 +52,7 @@ def text_of(touch: Touch | None) -> str:
             dims.append("all")
             continue
         low, size = (
-            "+".join([*(f"{f}*{getattr(k, 'name_hint', k)}" for k, f in form.terms.items()), str(form.const)])
+            "+".join([*(f"{f}*{name_of(k)}" for k, f in form.terms.items()), str(form.const)])
             for form in (span.low, span.size)
         )
         dims.append(f"{low}:{size}")
@@ -232,7 +241,7 @@ def test_a_scalar_that_is_not_affine_at_the_call_makes_its_dimension_whole():
 
 
 def test_a_symbolic_extent_is_that_of_the_argument():
-    program = parse(
+    program = in_ssa(
         """
         @InCore
         def f(self, x: f32[M, 16], o: pl.Out[f32[M, 16]]) -> f32[M, 16]:
@@ -259,7 +268,7 @@ def view_text(program: ir.Program, argument: int) -> tuple[str, str] | None:
     view = touched_view(calls[-1], argument, Footprints(callees_of(program)))
     if view is None:
         return None
-    return tuple(", ".join(ir.python_print(e, "pl", format=False) for e in part) for part in view)
+    return tuple(", ".join(str(e).replace("__ssa_v0", "") for e in part) for part in view)
 
 
 CALLER = """
@@ -285,7 +294,7 @@ def main(self, n: idx, o: pl.Out[f32[64, 16]]) -> f32[64, 16]:
     ],
 )
 def test_views_at_calls(launch, want):
-    program = parse(f"{CALLER}    {launch}\n    return o1\n")
+    program = in_ssa(f"{CALLER}    {launch}\n    return o1\n")
     assert view_text(program, 1) == want
 
 

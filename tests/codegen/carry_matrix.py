@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tests.codegen.emitted_kit import Job, Report, check
+from tests.differential.emitted import Job, Report, check
 
 Env = dict[str, Any]
 

@@ -15,12 +15,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.codegen.carry_matrix import AXES, Choice, choices, covering, job, make, meaningful, without_meaning
+from tests.differential import emitted
+from tests.differential.emitted import check
+
 from pypto.runtime.build import CompileFailed
 from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.emitted import EmittedCode, EmittedProgram
-from tests.codegen import emitted_kit
-from tests.codegen.carry_matrix import AXES, Choice, choices, covering, job, make, meaningful, without_meaning
-from tests.codegen.emitted_kit import check
 
 PARTS = 4
 
@@ -88,7 +89,7 @@ def test_wrong_code_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
                 **{f: getattr(self.result, f) for f in self.result.__struct_fields__} | {"code": "".join(lines)}
             )
 
-    monkeypatch.setattr(emitted_kit, "EmittedCode", Changed)
+    monkeypatch.setattr(emitted, "EmittedCode", Changed)
     replacement = "\n"
     (fault,) = check([job(ONE)]).faults
     assert fault.stage == "emitted" and "differs" in fault.message

@@ -5,11 +5,13 @@ import textwrap
 import numpy as np
 import pytest
 from outlining_kit import expect, outline, run_all_orders, source
-from spec_kit import noise, zeros
+from spec_kit import noise, parse, zeros
 
 from pypto import ir
 from pypto.ir.tree import walk_stmts
 from pypto.passes.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
+from pypto.runtime.compilers import CompilerNotFound
+from pypto.runtime.emitted import EmittedProgram
 from pypto.verify.properties import IRProperty, property_set
 from pypto.verify.registry import PropertyVerifierRegistry
 
@@ -171,3 +173,32 @@ def test_meaning(loop):
     run_all_orders(before(text), args, {"out": want})
     run_all_orders(fused(text), args, {"out": want})
     assert np.abs(want).max() > 0
+
+
+def test_meaning_of_a_page_of_a_volume():
+    """The kernel sees the page as the matrix that it asks for, in the interpreter and as emitted code."""
+    text = """
+        @Orchestration
+        def main(self, a: f32[64, 64], vol: pl.InOut[f32[4, 64, 64]]) -> f32[4, 64, 64]:
+            for b in pl.range(4):
+                t = pl.create_tensor([16, 64], dtype=pl.FP32)
+                u = self.fill(a, b, t)
+                vol = pl.assemble(vol, u, [b, 16, 0])
+            return vol
+        """
+
+    def args():
+        return {"a": noise(64, 64), "vol": zeros(4, 64, 64)}
+
+    a, want = args()["a"], zeros(4, 64, 64)
+    for b in range(4):
+        want[b, 16:32] = a[b * 16 : b * 16 + 16] + 1
+    assert fused(text) is not before(text)
+    run_all_orders(fused(text), args, {"vol": want})
+    values = args()
+    try:
+        program = EmittedProgram(ir.PassManager().run_passes(parse(KERNELS + textwrap.dedent(text))), "main")
+    except CompilerNotFound as error:
+        pytest.skip(f"emitted code is C++, and there is no compiler: {error}")
+    program.run(list(values.values()))
+    np.testing.assert_allclose(values["vol"], want)

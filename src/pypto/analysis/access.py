@@ -198,6 +198,8 @@ class _Kernel:
         self._leaves = any(
             type(stmt) in (BreakStmt, ContinueStmt) for stmt in walk_stmts(self._function.body)
         ) or _returns_early(self._function.body)
+        if not all(isinstance(var.type, ScalarType) for var in self._twice):
+            return None  # not in SSA form
         self._stmt(self._function.body)
         if self._anything:
             return None
@@ -691,7 +693,7 @@ def _stretch(span: Span | None, values: Callable[[Any], int | None], blocks: int
 
 
 def assigned_twice(function: Function) -> set[Var]:
-    """Scalars that may have more than one value in one activation, beside loop variables."""
+    """Variables with more than one definition: none in SSA form."""
     seen: set[Var] = set(function.params)
     twice: set[Var] = set()
     for stmt in walk_stmts(function.body):
@@ -699,7 +701,11 @@ def assigned_twice(function: Function) -> set[Var]:
         if type(stmt) is AssignStmt:
             made = (stmt.var,)
         elif type(stmt) is ForStmt:
-            made = (stmt.loop_var,)
+            made = (stmt.loop_var, *stmt.iter_args, *stmt.return_vars)
+        elif type(stmt) is WhileStmt:
+            made = (*stmt.iter_args, *stmt.return_vars)
+        elif type(stmt) is IfStmt:
+            made = stmt.return_vars
         for var in made:
             (twice if var in seen else seen).add(var)
     return twice

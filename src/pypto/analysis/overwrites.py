@@ -158,6 +158,8 @@ class Orders:
             for extent in getattr(param.type, "shape", ()):
                 if type(extent) is Var:
                     self._depth[extent] = ()
+        if not all(isinstance(var.type, ScalarType) for var in self._twice):
+            self._modelled = False  # not in SSA form
         self._stmt(function.body)
         if self._allocates and any(node.manual for node in self._nodes):
             self._modelled = False  # a manual task does not wait for who made its argument

@@ -72,15 +72,22 @@ class Activations(Machine):
         for param, value in zip(function.params, args, strict=True):
             kind = param.type
             if isinstance(kind, TensorType):
-                self._bind_extents(function, param, kind, value, env)
+                value = self._bound_tensor(function, param, kind, value, env)
             elif isinstance(kind, ScalarType):
                 value = normalize(value, kind.dtype) if not isinstance(value, (Task, type(INVALID_TASK))) else value
             env[param] = value
         return env
 
-    def _bind_extents(self, function: Function, param: Var, kind: TensorType, value: Any, env: dict[Var, Any]) -> None:
+    def _bound_tensor(
+        self, function: Function, param: Var, kind: TensorType, value: Any, env: dict[Var, Any]
+    ) -> ArrayValue:
+        """A tensor argument as the parameter sees it. One with more dimensions may lack them if they are leading and
+        have extent 1: a page of a volume is a matrix."""
         if not isinstance(value, ArrayValue):
             raise ProgramError(f"argument '{param.name_hint}' of '{function.name}' is not a tensor", function.span)
+        more = len(value.shape) - len(kind.shape)
+        if more > 0 and all(n == 1 for n in value.shape[:more]):
+            value = value.view(value.data[(0,) * more], value.valid[more:])
         shape = value.shape
         if len(shape) != len(kind.shape):
             raise ProgramError(
@@ -110,13 +117,14 @@ class Activations(Machine):
                         f"'{param.name_hint}' (dim {axis})",
                         function.span,
                     )
+        return value
 
     def bind_prefix(self, function: Function, args: list[Any]) -> dict[Var, Any]:
         """Values of the leading parameters and of the symbols that they bind."""
         env: dict[Var, Any] = {}
         for param, value in zip(function.params, args, strict=False):
             if isinstance(param.type, TensorType):
-                self._bind_extents(function, param, param.type, value, env)
+                value = self._bound_tensor(function, param, param.type, value, env)
             env[param] = value
         return env
 

@@ -229,7 +229,7 @@ class Launches(Activations):
         for i, source in enumerate(lineage):
             kind = function.return_types[i] if i < len(function.return_types) else None
             if source is not None:
-                results.append(args[source])
+                results.append(env[function.params[source]])
             elif isinstance(kind, TensorType):
                 scratch = Frame(function.name, env, True, EvalContext())
                 shape = [self.eval(e, scratch) for e in kind.shape]

@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from tests.differential.run import difference, run
 
 import pypto.language as pl
 from pypto import ir
+from pypto.ir.enums import FunctionType
 from pypto.passes.errors import PassError
 from pypto.runtime.build import CompileFailed
 from pypto.runtime.emitted import EmittedCode, EmittedProgram
 from pypto.runtime.host_executor import RunOptions
+
+from .run import arguments, difference, run
 
 # Fresh buffers hold NaN, so that memory that is reused too early shows.
 OPTIONS = (
@@ -52,12 +54,12 @@ class Fault:
 
 @dataclass
 class Job:
-    """A program to check. ``inputs``: arguments to run it on; ``model``: from arguments, how they end (None: the
+    """A program to check. ``inputs``: arguments to run it on, None: two that are made up; ``model``: from arguments, how they end (None: the
     interpreter alone says it). ``ordered``: other orders of its tasks mean the same."""
 
     name: str
     text: str
-    inputs: Sequence[Sequence[Any]]
+    inputs: Sequence[Sequence[Any]] | None = None
     model: Callable[[Any], Sequence[Any]] | None = None
     entry: str = "main"
     ordered: bool = True
@@ -94,6 +96,7 @@ class _Ready:
     job: Job
     code: EmittedCode
     names: list[str]
+    inputs: Sequence[Sequence[Any]]
     expected: list[list[Any]]
 
 
@@ -127,8 +130,9 @@ def _prepare(job: Job, report: Report) -> _Ready | None:
         except Exception as error:
             raise _Wrong("parse", shown(error)) from error
         names = [p.name_hint for p in program[job.entry].params]
+        inputs = job.inputs if job.inputs is not None else [arguments(program[job.entry], seed) for seed in (1, 2)]
         expected = []
-        for args in job.inputs:
+        for args in inputs:
             report.runs += 1
             try:
                 outcome = run(program, job.entry, args)
@@ -145,7 +149,10 @@ def _prepare(job: Job, report: Report) -> _Ready | None:
                 report.refused[_message(error)] += 1
                 return None
             raise _Wrong("passes", shown(error)) from error
-    _interpret(job, lowered, names, expected, report)
+    _interpret(job, lowered, names, inputs, expected, report)
+    if lowered[job.entry].func_type is not FunctionType.Orchestration:
+        report.refused["the entry is no Orchestration function: it launches nothing"] += 1
+        return None
     try:
         code = EmittedCode(lowered, job.entry)
     except Exception as error:
@@ -153,13 +160,20 @@ def _prepare(job: Job, report: Report) -> _Ready | None:
             report.refused[_message(error)] += 1
             return None
         raise _Wrong("codegen", shown(error)) from error
-    return _Ready(job, code, names, expected)
+    return _Ready(job, code, names, inputs, expected)
 
 
-def _interpret(job: Job, program: ir.Program, names: list[str], expected: list[list[Any]], report: Report) -> None:
+def _interpret(
+    job: Job,
+    program: ir.Program,
+    names: list[str],
+    inputs: Sequence[Sequence[Any]],
+    expected: list[list[Any]],
+    report: Report,
+) -> None:
     """The program behind the passes means the same, in submit order and in two others."""
     orders = [("submit", 0), *([("random", 1), ("random", 2)] if job.ordered else [])]
-    for args, want in zip(job.inputs, expected, strict=True):
+    for args, want in zip(inputs, expected, strict=True):
         for schedule, seed in orders:
             stage = f"lowered, {schedule}"
             report.runs += 1
@@ -184,7 +198,7 @@ def _compile(ready: list[_Ready], report: Report) -> list[tuple[_Ready, EmittedP
 
 def _run_emitted(one: _Ready, program: EmittedProgram, report: Report) -> str | None:
     for options in OPTIONS if one.job.ordered else OPTIONS[:1]:
-        for args, want in zip(one.job.inputs, one.expected, strict=True):
+        for args, want in zip(one.inputs, one.expected, strict=True):
             values = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
             report.runs += 1
             how = f"workers={options.workers}" + (f" random seed={options.seed}" if options.random else "")
