@@ -563,9 +563,9 @@ def covering(wanted: Sequence[Choice], strength: int = 2) -> list[Choice]:
     return found
 
 
-def job(choice: Choice) -> Job:
+def job(choice: Choice, derive: bool = False) -> Job:
     case = make(choice)
-    return Job(choice.name, case.text, case.inputs, case.expected)
+    return Job(choice.name, case.text, case.inputs, case.expected, derive=derive)
 
 
 def main() -> int:
@@ -573,6 +573,7 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="each Nth program only")
     parser.add_argument("--offset", type=int, default=0)
     parser.add_argument("--batch", type=int, default=100, help="programs in one library")
+    parser.add_argument("--derive", action="store_true", help="with dependencies that the compiler finds")
     parser.add_argument("--only", default="", help="programs whose names match this regular expression")
     parser.add_argument("--show", action="store_true", help="texts and code of the first program of each fault")
     given = parser.parse_args()
@@ -585,7 +586,7 @@ def main() -> int:
     report = Report()
     seen: set[tuple[str, str]] = set()
     for start in range(0, len(wanted), given.batch):
-        made = check(map(job, wanted[start : start + given.batch]))
+        made = check(job(c, given.derive) for c in wanted[start : start + given.batch])
         report.add(made)
         for fault in made.faults:
             if fault.key not in seen:

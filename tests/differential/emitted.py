@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import pypto.language as pl
-from pypto import ir
+from pypto import ir, passes
 from pypto.ir.enums import FunctionType
 from pypto.passes.errors import PassError
 from pypto.runtime.build import CompileFailed
@@ -31,6 +31,8 @@ OPTIONS = (
     RunOptions(workers=1, random=True, seed=1, fill=True),
     RunOptions(workers=1, random=True, seed=2, fill=True),
 )
+
+STRATEGY = ir.OptimizationStrategy.Default
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class Fault:
 @dataclass
 class Job:
     """A program to check. ``inputs``: arguments to run it on, None: two that are made up; ``model``: from arguments, how they end (None: the
-    interpreter alone says it). ``ordered``: other orders of its tasks mean the same."""
+    interpreter alone says it). ``ordered``: other orders of its tasks mean the same. ``derive``: with dependencies that
+    the compiler finds in AUTO regions."""
 
     name: str
     text: str
@@ -63,6 +66,7 @@ class Job:
     model: Callable[[Any], Sequence[Any]] | None = None
     entry: str = "main"
     ordered: bool = True
+    derive: bool = False
 
 
 @dataclass
@@ -143,7 +147,10 @@ def _prepare(job: Job, report: Report) -> _Ready | None:
                 _same("source", want, outcome[: len(want)], names)
             expected.append(outcome)
         try:
-            lowered = ir.PassManager.get_strategy(ir.OptimizationStrategy.Default).run_passes(program)
+            with passes.PassContext([], diagnostic_phase=passes.DiagnosticPhase.NONE):
+                lowered = ir.PassManager.get_strategy(STRATEGY, analyze_auto_scopes_for_deps=job.derive).run_passes(
+                    program
+                )
         except Exception as error:
             if _is_refusal(error):
                 report.refused[_message(error)] += 1

@@ -84,9 +84,10 @@ def test_python_blocks_run(page, least, tmp_path, monkeypatch):
 
 def test_commands_show_what_the_page_shows(tmp_path):
     page = "quickstart.md"
-    (tmp_path / "scale.py").write_text(*blocks(page, "python", "scale.py"), encoding="utf-8")
+    for name in ("scale.py", "halves.py"):
+        (tmp_path / name).write_text(*blocks(page, "python", name), encoding="utf-8")
     shown_commands = dict(transcripts(page))
-    assert {shlex.split(command)[1] for command in shown_commands} >= {"run", "print", "check"}
+    assert {shlex.split(command)[1] for command in shown_commands} >= {"run", "print", "check", "explain"}
     assert any("--break" in command for command in shown_commands)
     for command, shown in shown_commands.items():
         program, *arguments = shlex.split(command)

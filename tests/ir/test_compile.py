@@ -153,7 +153,7 @@ def test_the_report_says_what_was_not_done():
     compiled = ir.compile(Double, skip_ptoas=True, dump_passes=False)
     assert compiled.executor == compiled.report.executor == "interpreter"
     assert list(compiled.report.passes) == ir.PassManager().pass_names
-    assert "no code generation" in compiled.report.notes[0]
+    assert "no kernel code generation" in compiled.report.notes[0]
     assert compiled.report.notes[1].startswith("skip_ptoas=True has no effect")
     assert "interpreter" in str(compiled.report)
 
@@ -223,12 +223,15 @@ def test_files():
     compiled = ir.compile(Double)
     dumps = [f"passes_dump/{i:02d}_after_{name}.py" for i, name in enumerate(ir.PassManager().pass_names, 1)]
     assert files(compiled) == [
-        "compiled_meta.json", "cpu/lowered.pyptoir", "cpu/manifest.json", "passes_dump/00_frontend.py", *dumps,
+        "compiled_meta.json", "cpu/lowered.pyptoir", "cpu/manifest.json", "orchestration/main.cpp",
+        "passes_dump/00_frontend.py", *dumps,
     ]  # fmt: skip
+    code = (compiled.output_dir / "orchestration/main.cpp").read_text()
+    assert code.startswith("// Orchestration Function: main\n")
     text = (compiled.output_dir / "passes_dump/00_frontend.py").read_text()
     assert text.endswith("\n")
     assert ir.structural_equal(pl.parse(text), Double)
-    assert files(ir.compile(Double, dump_passes=False))[-1] == "cpu/manifest.json"
+    assert files(ir.compile(Double, dump_passes=False))[-1] == "orchestration/main.cpp"
     assert json.loads((compiled.output_dir / "compiled_meta.json").read_text()) == {
         "schema": 1,
         "params": [

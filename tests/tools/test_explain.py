@@ -6,6 +6,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from pypto.diag.rich_render import painted
 from pypto.runtime.task_records import (
     NOWHERE,
     AccessRecord,
@@ -20,6 +21,7 @@ from pypto.runtime.task_records import (
 )
 from pypto.tools.cli import app
 from pypto.tools.explain_orders import Explanation, Verdict, find_task
+from pypto.tools.explain_report import Report, plain
 
 HEAD = """import numpy as np
 import pypto.language as pl
@@ -536,3 +538,20 @@ def test_task_names():
     record = run_of([1], [], [])
     assert find_task(record, "t0") == 0
     assert find_task(record, "5") == "there is no task 5: there is only task 0"
+
+
+def test_edges_of_the_compiler_and_of_storage():
+    record = run_of([1] * 3, [(0, 1, EdgeKind.COMPILER), (1, 2)], [(1, Mode.WRITE, 0, 8), (2, Mode.READ, 0, 8)])
+    record.edges[1] = EdgeRecord(1, 2, EdgeKind.ALLOCATION, "", 0, also=(EdgeKind.COMPILER,))
+    told = plain([*Report("run", Explanation(record), set()).orders(9)])
+    assert "1. t1#1 waits for t0#0, and they share no byte" in told
+    assert "   ordered by the compiler, which found that it is needed\n" in told
+    assert "   ordered by the rule of storage: t1#1 made 'x'\n   ordered by the compiler" in told
+
+
+def test_colours_change_no_text():
+    record = run_of([1] * 2, [(0, 1)], [(0, Mode.WRITE, 0, 8), (1, Mode.READ, 0, 8)])
+    report = Report("run", Explanation(record), set())
+    lines = [*report.summary(), *report.orders(9), *report.pair(0, 1)]
+    assert painted(lines).plain == plain(lines)
+    assert painted(lines).spans

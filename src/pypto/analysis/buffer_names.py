@@ -104,6 +104,26 @@ class BufferNames(Buffers):
             return [arg for arg in view.args[:1] if isinstance(arg, Var)]
         return [source for source, _ in self._sources.get(var, ()) if source is not None]
 
+    def origins(self, var: Var) -> list[Var] | None:
+        """The variables that first name the buffers that a variable may be; None if it may be something else as well,
+        or a part of one."""
+        found: dict[Var, None] = {}
+        seen = {var}
+        waiting = [var]
+        while waiting:
+            at = waiting.pop()
+            if at in self.views:
+                return None
+            if at not in self._sources:
+                found[at] = None
+            for source, is_part in self._sources.get(at, ()):
+                if source is None or is_part:
+                    return None
+                if source not in seen:
+                    seen.add(source)
+                    waiting.append(source)
+        return list(found)
+
     # --- what is collected --------------------------------------------------------------------------------------------
 
     def _stmt(self, stmt: Any) -> None:

@@ -97,8 +97,9 @@ def _stale_reads(region: Stmt, program: Program) -> list[StaleRead]:
 _PASSING_ON = (YieldStmt, ForStmt, WhileStmt)
 
 
-# Lists of variables that only name operands: the operands themselves are the reads.
-_NAMING_ATTRS = ("dump_vars", "arg_direction_overrides_vars", "task_id_var")
+# Lists of variables that only name operands, which are the reads themselves, or launches: in an edge that the compiler
+# found, a tensor stands for the launch that wrote it.
+_NAMING_ATTRS = ("dump_vars", "arg_direction_overrides_vars", "task_id_var", "compiler_manual_dep_edges")
 
 # Where a variable was killed: a call and the position of the argument; None: alive.
 _Kill = tuple[Any, int]

@@ -549,7 +549,8 @@ class Orders:
                     if (behind, to) not in seen:
                         seen.add((behind, to))
                         waiting.append((behind, to))
-        return False
+        # From one iteration to the next, and so on; and from each of these to the second launch of the one behind.
+        return (first, _NEXT) in seen and (second, _NEXT) in seen
 
     def _steps(self, node: _Node, behind: _Node, place: int, level: int, way: int | None) -> Iterator[int]:
         """Where edges from one launch to another lead: the same iteration, the next one, all later ones."""

@@ -1,7 +1,7 @@
 """``ir.compile``: a program to a :class:`~pypto.ir.compiled_program.CompiledProgram`.
 
-There is no code generation yet: the passes lower and verify the program, and the interpreter runs the one that was
-given. :attr:`CompiledProgram.report` says so.
+The passes lower and verify the program, and the orchestration is emitted as C++. Kernels have no code of their own yet,
+so the interpreter runs the program that was given; :attr:`CompiledProgram.report` says so.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ from .program import Program
 
 logger = logging.getLogger(__name__)
 
-# What has no effect while there are no passes over tiles and no code generation: parameter -> its default.
+# What has no effect while there are no passes over tiles and no code of kernels: parameter -> its default.
 _NO_EFFECT_YET: dict[str, Any] = {
     "skip_ptoas": False,
     "memory_planner": None,
     "enable_pypto_l0c_double_buffer": None,
     "distributed_config": None,
-    "analyze_auto_scopes_for_deps": False,
     "emit_source_loc": None,
     "dump_ptoas_passes": False,
     "runtime": None,
@@ -91,7 +90,7 @@ def compile(
     if not isinstance(program, Program):
         program = _specialized(program)
     notes = [
-        f"{name}={given[name]!r} has no effect yet: there are no passes over tiles and no code generation"
+        f"{name}={given[name]!r} has no effect yet: there are no passes over tiles and no code of kernels"
         for name, default in _NO_EFFECT_YET.items()
         if given[name] != default
     ]

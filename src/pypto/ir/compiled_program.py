@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..diag.errors import InternalError
 from ..runtime.artifact import LazyFiles, clear_stale, make_output_dir, read_meta, read_program, write_program
 from ..runtime.binding import BoundCall
 from ..runtime.errors import RaceError
@@ -36,6 +38,17 @@ CallArg = Any  # an array, a DeviceTensor or a number
 EXECUTOR = "interpreter"
 # (program, directory, instruments) -> the lowered program, and the names of the passes that ran
 Lower = Callable[[Program, Path, list[Any]], tuple[Program, Sequence[str]]]
+
+
+def _orchestration(lowered: Program, name: str) -> str:
+    """The emitted C++, or why there is none: what runs on the host does not depend on it."""
+    from ..codegen.host import orchestration_text
+
+    try:
+        return orchestration_text(lowered, name)
+    except (ValueError, TypeError, NotImplementedError, InternalError) as error:
+        reason = "".join(f"// {line}\n" for line in str(error).splitlines())
+        return f"// Orchestration Function: {name}\n// This function can't be emitted as C++:\n{reason}"
 
 
 class ChipCallable:
@@ -288,12 +301,16 @@ class CompiledProgram(_RuntimeFacade):
             )
             dump.add_input(program)
         lowered, passes = lower(program, directory, [] if dump is None else [dump.instrument])
+        names = [function.name for function in orchestrations(lowered)]
+        for name in names:
+            folder = f"next_levels/{name}/orchestration" if len(names) > 1 else "orchestration"
+            files.add(f"{folder}/{name}.cpp", partial(_orchestration, lowered, name))
         report = CompileReport(
             platform,
             backend_type.name,
             EXECUTOR,
             tuple(passes),
-            ("there is no code generation yet: the interpreter runs the program as it was given", *notes),
+            ("there is no kernel code generation yet: the interpreter runs the program as it was given", *notes),
         )
         made = cls(program, directory, platform, backend_type, lowered, report=report, files=files)
         made._write()

@@ -253,9 +253,15 @@ def _yielding_less(body: Stmt, slots: Sequence[int]) -> Stmt:
     return seq(stmts, body.span)
 
 
+def created_slices(function: Function, callees: Callees) -> dict[Var, Call]:
+    """The buffers that this pass makes slices, each with the assemble that it is made a slice for."""
+    slices = _Search(function, callees).slices
+    return {create.var: assemble.value for create, assemble in slices.items()}  # type: ignore[attr-defined,misc]
+
+
 def fuse_create_assemble_to_slice() -> Pass:
     """Let kernels write into the tensor that their output is assembled into."""
     return FuseCreateAssembleToSlice()
 
 
-__all__ = ["FuseCreateAssembleToSlice", "fuse_create_assemble_to_slice"]
+__all__ = ["FuseCreateAssembleToSlice", "created_slices", "fuse_create_assemble_to_slice"]

@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from ..codegen.host import for_host
 from ..codegen.orchestration import OrchestrationResult, generate_orchestration
-from ..ir.enums import CoreType, FunctionType
+from ..ir.enums import CoreType
 from ..ir.program import Function, Program
 from ..ir.type import ScalarType, TensorType
 from .build import build, load
@@ -24,20 +25,6 @@ _QUIET = ("-Wno-unused-variable", "-Wno-unused-but-set-variable")
 _FLAGS = ("-O1", *_QUIET)
 
 _INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
-
-
-def for_host(program: Program) -> Program:
-    """The program with kernels that the task runtime of the host can launch.
-
-    Which core a kernel runs on, and whether it has to be taken apart into one for each kind of core, is a question of
-    the device. The host has one kind of core, so a kernel that no pass has placed runs as a vector kernel.
-    """
-    return program.with_functions(
-        [
-            f.replace(func_type=FunctionType.AIV, level=None, role=None) if f.func_type is FunctionType.InCore else f
-            for f in program.functions.values()
-        ]
-    )
 
 
 class EmittedCode:
@@ -153,4 +140,4 @@ def _function(program: Program, name: str) -> Function:
     return found
 
 
-__all__ = ["EmittedCode", "EmittedProgram", "for_host"]
+__all__ = ["EmittedCode", "EmittedProgram"]

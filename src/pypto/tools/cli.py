@@ -179,13 +179,14 @@ def lower(
     compare: Annotated[
         bool, typer.Option("--check", help="Run the program behind each pass and name the first that changes a value.")
     ] = False,
+    cpp: Annotated[bool, typer.Option("--cpp", help="Print the C++ of the orchestrations, not the program.")] = False,
 ) -> None:
     """Run the passes over the programs of a file and print what they give."""
 
     def action() -> int:
         from .lowering import Request, lower_entry
 
-        request = Request(strategy, limit, dump, level, timing, compare)
+        request = Request(strategy, limit, dump, level, timing, compare, cpp)
         module = load_module(file)
         good = [lower_entry(each, request, typer.echo) for each in choose(entries_of(module), entry, file)]
         return 0 if all(good) else FAILED

@@ -59,19 +59,34 @@ class Touch:
         self.region = box.region()
 
 
+class Touches(list[Touch]):
+    """What a task touches of a buffer. ``modes``: all ways in which it does."""
+
+    def __init__(self) -> None:
+        self.modes: set[Mode] = set()
+
+    def add(self, touch: Touch) -> None:
+        """Add one."""
+        self.append(touch)
+        self.modes.add(touch.mode)
+
+
+_NOTHING = Touches()
+
+
 class Shared(msgspec.Struct, frozen=True):
     """A buffer that two tasks touch or have as an argument. ``conflict``: a touch of each, of common bytes, one a
     write; None where there is none."""
 
     buffer: int
-    first: Sequence[Touch]
-    second: Sequence[Touch]
+    first: Touches
+    second: Touches
     conflict: tuple[Touch, Touch] | None
 
     @property
     def only_read(self) -> bool:
         """Whether neither writes anything."""
-        return all(touch.mode is Mode.READ for touches in (self.first, self.second) for touch in touches)
+        return self.first.modes | self.second.modes <= {Mode.READ}
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -102,10 +117,10 @@ class Explanation:
         self._position = [0] * len(self._sequence)
         for at, number in enumerate(self._sequence):
             self._position[number] = at
-        self._touches: list[dict[int, list[Touch]]] = [{} for _ in self._sequence]
+        self._touches: list[dict[int, Touches]] = [{} for _ in self._sequence]
         for access in record.accesses:
             touch = Touch(access.mode, access.box)
-            self._touches[access.task].setdefault(access.buffer, []).append(touch)
+            self._touches[access.task].setdefault(access.buffer, Touches()).add(touch)
         self._arguments: list[dict[int, list[ArgumentRecord]]] = [{} for _ in self._sequence]
         for argument in record.arguments:
             self._arguments[argument.task].setdefault(argument.buffer, []).append(argument)
@@ -172,7 +187,7 @@ class Explanation:
                 yield self._shared(first, second, buffer)
 
     def _shared(self, first: int, second: int, buffer: int) -> Shared:
-        mine, others = self._touches[first].get(buffer, []), self._touches[second].get(buffer, [])
+        mine, others = self.touches(first, buffer), self.touches(second, buffer)
         return Shared(buffer, mine, others, self._conflict(first, second, buffer, mine, others))
 
     def _conflict(
@@ -219,6 +234,10 @@ class Explanation:
         if len(mine[0]) + len(mine[1]) <= len(others[0]) + len(others[1]):
             return {*mine[0], *mine[1]}
         return {buffer for used in others for buffer in used if buffer in mine[0] or buffer in mine[1]}
+
+    def touches(self, task: int, buffer: int) -> Touches:
+        """What a task touches of a buffer."""
+        return self._touches[task].get(buffer, _NOTHING)
 
     def arguments(self, task: int, buffer: int) -> list[ArgumentRecord]:
         """The arguments of a task that are of a buffer."""
@@ -361,4 +380,4 @@ def find_task(record: RunRecord, wanted: str) -> int | str:
 
 Node = TaskRecord | HostRecord
 
-__all__ = ["Chain", "Explanation", "Node", "Order", "Shared", "Touch", "Verdict", "find_task"]
+__all__ = ["Chain", "Explanation", "Node", "Order", "Shared", "Touch", "Touches", "Verdict", "find_task"]

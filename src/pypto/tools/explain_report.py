@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from ..diag.layout import Line, Style
@@ -41,6 +40,7 @@ class Report:
         self.parallel = parallel
         self._boxes: dict[tuple[int, Box], str] = {}  # text of regions that was made
         self._nodes: dict[int, dict[str, Any]] = {}
+        self._parts: dict[tuple[int, int], tuple[str, bool]] = {}
 
     # --- the whole ----------------------------------------------------------------------------------------------------
 
@@ -266,12 +266,10 @@ class Report:
         name = self._name(buffer)
         if isinstance(second, HostRecord) or isinstance(first, HostRecord):
             return [f"pass {first} a slice of '{name}' without what the orchestrator touches"]
-        shared = next(
-            s for s in [*self.found.shared(first.number, second.number), _nothing(buffer)] if s.buffer == buffer
-        )
         ways = []
-        writes = [touch for touch in shared.first if touch.mode is not Mode.READ]
-        if order.edge.kind is not EdgeKind.SOURCE_ORDER and not writes:
+        if order.edge.kind is not EdgeKind.SOURCE_ORDER and self.found.touches(first.number, buffer).modes <= {
+            Mode.READ
+        }:
             if _is_scope(first):
                 ways.append(f"{first} writes nothing of '{name}' in this run: launch what may write it apart")
             else:
@@ -280,15 +278,14 @@ class Report:
                     "an input"
                 )
         in_loop = first.source == second.source and first.source.line > 0
-        if in_loop and all(touch.mode is not Mode.READ for touch in shared.second):
+        if in_loop and Mode.READ not in self.found.touches(second.number, buffer).modes:
             if not self._is_parallel(first.source):
                 ways.append("if they are iterations of one loop that never share bytes, make it pl.parallel")
             elif self._by_source_write(order):
                 ways.append("perhaps nothing: the passes order no writes of a pl.parallel loop (see --after-passes)")
-        if self._narrow(first, shared.first, buffer) or self._narrow(second, shared.second, buffer):
-            ways.append(
-                f"pass slices: {self._part(first, shared.first, buffer)}, {self._part(second, shared.second, buffer)}"
-            )
+        parts = [self._part(task, buffer) for task in (first, second)]
+        if any(narrower for _, narrower in parts):
+            ways.append("pass slices: " + ", ".join(text for text, _ in parts))
         way = f"no_dep_args=[{name}] on its scope" if _is_scope(second) else f"pl.no_dep({name}) in its call"
         ways.append(f"take '{name}' of {second} out of the automatic order, where no byte is shared ever: {way}")
         if buffer not in self.external:
@@ -301,18 +298,18 @@ class Report:
             loop.filename == source.filename and loop.line <= source.line <= loop.end_line for loop in self.parallel
         )
 
-    def _narrow(self, task: TaskRecord, touches: Sequence[Touch], buffer: int) -> bool:
-        """Whether a task touches less than it is given."""
-        given = [a.box.region() for a in self.found.arguments(task.number, buffer) if a.box is not None]
-        touched = [touch.region for touch in touches]
-        return bool(given) and not any(t.covers(g) for t in touched for g in given)
-
-    def _part(self, task: TaskRecord, touches: Sequence[Touch], buffer: int) -> str:
-        boxes = list(dict.fromkeys(self._box(buffer, touch.box) for touch in touches))
-        if not boxes:
-            return f"nothing of '{self._name(buffer)}' to {task}"
-        more = f" and {len(boxes) - _BOXES} more" if len(boxes) > _BOXES else ""
-        return f"{', '.join(boxes[:_BOXES])}{more} to {task}"
+    def _part(self, task: TaskRecord, buffer: int) -> tuple[str, bool]:
+        """What would be enough to pass to a task, and whether that is less than it is given."""
+        known = self._parts.get((task.number, buffer))
+        if known is None:
+            touches = self.found.touches(task.number, buffer)
+            given = [a.box.region() for a in self.found.arguments(task.number, buffer) if a.box is not None]
+            narrower = bool(given) and not any(t.region.covers(g) for t in touches for g in given)
+            boxes = list(dict.fromkeys(touch.box for touch in touches))
+            names = [self._box(buffer, box) for box in boxes[:_BOXES]] or [f"nothing of '{self._name(buffer)}'"]
+            more = f" and {len(boxes) - _BOXES} more" if len(boxes) > _BOXES else ""
+            known = self._parts[task.number, buffer] = f"{', '.join(names)}{more} to {task}", narrower
+        return known
 
     # --- two tasks ----------------------------------------------------------------------------------------------------
 
@@ -329,9 +326,8 @@ class Report:
             yield from self._not_ordered(one, other)
             return
         between = _count(len(path) - 2, "other")
-        yield _plain(
-            f"{other} comes after {one} through {between}: {' → '.join(str(self.record.who(n)) for n in path)}"
-        )
+        way = " → ".join(str(self.record.who(n)) for n in path)
+        yield _plain(f"{other} comes after {one} through {between}: {way}")
         conflicts = [each for each in self.found.shared(first, second) if each.conflict]
         if not conflicts:
             yield _plain("   the two share no byte that one of them writes: only the tasks between need the order")
@@ -433,13 +429,15 @@ class Report:
         }
 
     def _shared_dict(self, shared: Shared) -> dict[str, Any]:
+        def told(touches: Sequence[Touch]) -> list[str]:
+            shown = [self._verb(touch, shared.buffer) for touch in touches[:_BOXES]]
+            return shown + ([f"and {len(touches) - _BOXES} more regions"] if len(touches) > _BOXES else [])
+
         return {
             "tensor": self._name(shared.buffer),
-            "producer": [self._verb(touch, shared.buffer) for touch in shared.first],
-            "consumer": [self._verb(touch, shared.buffer) for touch in shared.second],
-            "conflict": []
-            if shared.conflict is None
-            else [self._verb(touch, shared.buffer) for touch in shared.conflict],
+            "producer": told(shared.first),
+            "consumer": told(shared.second),
+            "conflict": told(shared.conflict or ()),
         }
 
     def _pair_dict(self, a: int, b: int) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from .._lazy import np
+from ..codegen.host import orchestration_text
 from ..compile_profiling import CompileProfiler
 from ..ir.compile_options import OptimizationStrategy
 from ..ir.printer import python_print
 from ..ir.program import Program
 from ..passes import Pass, PassContext, PassManager, VerificationLevel
+from ..runtime.signature import orchestrations
 from .loading import Entry, UsageError
 from .pass_check import pass_at_fault
 
@@ -30,6 +32,7 @@ class Request(msgspec.Struct, frozen=True):
     level: str
     timing: bool
     compare: bool
+    cpp: bool = False
 
 
 def lower_entry(entry: Entry, request: Request, echo: Callable[[str], None]) -> bool:
@@ -50,7 +53,10 @@ def lower_entry(entry: Entry, request: Request, echo: Callable[[str], None]) -> 
         echo(profiler.summary())
     if args is not None and request.compare:
         return _compare(entry, args, program, passes, echo)
-    if folder is None and not request.timing:
+    if request.cpp:
+        for function in orchestrations(lowered):
+            echo(orchestration_text(lowered, function.name).rstrip("\n"))
+    elif folder is None and not request.timing:
         echo(python_print(lowered).rstrip("\n"))
     return True
 

@@ -22,6 +22,7 @@ from ...ir.expr import (
     Var,
 )
 from ...ir.program import Function, Program
+from ...ir.substitution import substitute
 from ...ir.type import ScalarType, TensorType, TupleType, UnknownType
 from ..cpp_expressions import half_bits, integer
 from ..errors import CodegenError
@@ -128,7 +129,8 @@ class Launches(Edges):
         found = []
         for slot, param in zip(target.slots, target.kernels[0].params, strict=False):
             if type(slot) is not int:
-                found.append(Argument(_D.Scalar, self._scalar_argument(slot, param.type), False))
+                number = substitute(slot, self._passed(function, call))
+                found.append(Argument(_D.Scalar, self._scalar_argument(number, param.type), False))
                 continue
             index = argument_index(function, len(call.args), slot)
             if index is None:
@@ -145,6 +147,15 @@ class Launches(Edges):
                 found.append(Argument(direction, self._tensor_argument(arg, function, call), True))
             else:
                 found.append(Argument(_D.Scalar, self._scalar_argument(arg, param.type), False))
+        return found
+
+    def _passed(self, function: Function, call: Any) -> list[tuple[Var, Expr]]:
+        """The scalar parameters of a callee and what is passed for them."""
+        found = []
+        for i, param in enumerate(function.params):
+            index = argument_index(function, len(call.args), i)
+            if index is not None and isinstance(param.type, ScalarType):
+                found.append((param, call.args[index]))
         return found
 
     def _param_direction(self, function: Function, index: int, arg: Expr) -> ArgDirection:

@@ -1,21 +1,24 @@
 """What a launch of a function starts: one kernel, or those of a group, and which argument each parameter gets.
 
 A wrapper (Spmd, Group) is looked through to its inner calls. Task parameters follow the order of the inner call's
-arguments, each of which is a parameter of the wrapper or a constant, so nothing is matched by position.
+arguments, each of which is a parameter of the wrapper, a constant, or arithmetic on these, so nothing is matched by
+position.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...analysis.buffer_names import BufferNames
-from ...analysis.callees import Callees
+from ...analysis.callees import Callees, argument_index
 from ...diag.errors import InternalError
 from ...ir.enums import CoreType, FunctionType
-from ...ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, GlobalVar, Neg, Submit, Var
+from ...ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, GlobalVar, Neg, Submit, TupleGetItemExpr, Var
 from ...ir.program import Function, Program
+from ...ir.stmt import AssignStmt
+from ...ir.substitution import substitute
 from ...ir.traversal import walk
-from ...ir.type import TensorType
+from ...ir.tree import walk_stmts
+from ...ir.type import ScalarType, TensorType
 from ..errors import CodegenError
 
 CONSTANTS = (ConstInt, ConstFloat, ConstBool, Neg)
@@ -23,7 +26,7 @@ CONSTANTS = (ConstInt, ConstFloat, ConstBool, Neg)
 
 class Target:
     """What is started. ``slots``: for each task parameter the index of a parameter of the function that is launched,
-    or a constant. ``kernels``: the functions that run; ``lanes``: those of ``MixedKernels`` by position, or None for a
+    or a number: a constant, or an expression of such parameters. ``kernels``: the functions that run; ``lanes``: those of ``MixedKernels`` by position, or None for a
     plain submit. ``dumped``: parameters that an inner call marks."""
 
     __slots__ = ("comment", "dumped", "function", "kernels", "lanes", "launch", "slots")
@@ -139,7 +142,8 @@ class Targets:
 
     def _wrapped(self, wrapper: Function, call: Any, inner: Target) -> Target:
         """``inner`` as it is started through a call in a wrapper."""
-        names = BufferNames(wrapper, self._callees)
+        names = self._callees.names(wrapper)
+        numbers = _Numbers(wrapper)
         position = {param: i for i, param in enumerate(wrapper.params)}
 
         def slot(e: Expr) -> Any:
@@ -150,13 +154,26 @@ class Targets:
                 index = position.get(named) if named is not None else None
                 if index is not None:
                     return index
+            if isinstance(e.type, ScalarType):
+                return numbers.of(e, call)
             raise InternalError(
                 f"wrapper '{wrapper.name}': an argument of '{call.op.name}' is neither a parameter nor a constant "
                 f"(FlattenCallExpr, outlining) [{e.span}]"
             )
 
+        def through(e: Any) -> Any:
+            """A slot of the inner call, in terms of the wrapper."""
+            if type(e) is int:
+                return given[e]
+            if type(e) in CONSTANTS:
+                return e
+            count = len(call.args)
+            passed = [argument_index(inner.function, count, i) for i in range(len(inner.function.params))]
+            pairs = [(p, call.args[i]) for p, i in zip(inner.function.params, passed, strict=True) if i is not None]
+            return slot(substitute(e, pairs))
+
         given = [slot(e) for e in call.args]
-        slots = [given[s] if type(s) is int else s for s in inner.slots]
+        slots = [through(s) for s in inner.slots]
         found = Target(wrapper, inner.comment, inner.kernels, inner.lanes, slots)
         marks = [slot(e) for e in call.attrs.get("dump_vars", ())]
         found.dumped = list(dict.fromkeys([*(m for m in marks if type(m) is int), *(given[i] for i in inner.dumped)]))
@@ -164,6 +181,31 @@ class Targets:
         if type(call) is Submit:
             width = {"core_num": call.core_num, "sync_start": call.sync_start}
         found.launch = {**inner.launch, **{k: v for k, v in width.items() if v}, **wrapper.attrs}
+        return found
+
+
+class _Numbers:
+    """The scalars that a wrapper computes, in terms of its parameters: its launch computes them where it stands."""
+
+    def __init__(self, wrapper: Function) -> None:
+        self._wrapper = wrapper
+        self._known = set(wrapper.params)
+        self._values: dict[Var, Expr] = {}
+        for stmt in walk_stmts(wrapper.body):
+            if type(stmt) is AssignStmt and isinstance(stmt.var.type, ScalarType):
+                self._values[stmt.var] = substitute(stmt.value, self._values)
+
+    def of(self, e: Expr, call: Any) -> Expr:
+        """A scalar argument of the inner call."""
+        found = substitute(e, self._values)
+        for node in walk(found):
+            if isinstance(node, (Call, Submit, TupleGetItemExpr)) or isinstance(node, Var) and node not in self._known:
+                raise CodegenError(
+                    f"an argument of '{call.op.name}' is computed inside the scope that launches it, and not from "
+                    "scalars alone",
+                    e.span if e.span.is_valid() else call.span,
+                    hint="compute it in front of the scope",
+                )
         return found
 
 
