@@ -23,6 +23,10 @@ def part(self, x: f32[64, 16], i: idx, o: pl.Out[f32[64, 16]]) -> f32[64, 16]:
     o = pl.store(pl.load(x, [i * 16, 0], [16, 16]), [i * 16, 0], o)
     return o
 @InCore
+def band(self, x: f32[64, 16], o: pl.Out[f32[16, 16]]) -> f32[16, 16]:
+    o = pl.store(pl.load(x, [0, 0], [16, 16]), [0, 0], o)
+    return o
+@InCore
 def copy(self, x: f32[64, 16], o: pl.Out[f32[64, 16]]) -> f32[64, 16]:
     o = pl.store(pl.load(x, [0, 0], [64, 16]), [0, 0], o)
     return o
@@ -34,6 +38,11 @@ def bump(self, o: pl.InOut[f32[64, 16]]) -> f32[64, 16]:
 def add(self, x: f32[64, 16], o: pl.InOut[f32[64, 16]]) -> f32[64, 16]:
     o = pl.store(pl.add(pl.load(o, [0, 0], [64, 16]), pl.load(x, [0, 0], [64, 16])), [0, 0], o)
     return o
+@InCore
+def pair(self, x: pl.InOut[f32[64, 16]], o: pl.InOut[f32[64, 16]]) -> tuple[f32[64, 16], f32[64, 16]]:
+    x = pl.store(pl.add(pl.load(x, [0, 0], [64, 16]), 1.0), [0, 0], x)
+    o = pl.store(pl.add(pl.load(o, [0, 0], [16, 16]), 1.0), [0, 0], o)
+    return x, o
 @InCore
 def row(self, i: idx, o: pl.InOut[f32[64, 16]]) -> f32[64, 16]:
     o = pl.store(pl.add(pl.load(o, [i * 16, 0], [16, 16]), 1.0), [i * 16, 0], o)
@@ -88,6 +97,19 @@ CASES = {
         "a, u = pl.submit(self.bump, a, deps=[s])",
         ["copy bump a"],
     ),
+    # An edge counts if it is there whatever the numbers are: a place may be another one when it runs.
+    "ordered by a whole and a part": ("b = self.copy(a, b)\na, b = self.pair(a, b)", []),
+    "ordered by the same part": ("b = self.part(a, 0, b)\na, b = self.pair(a, b)", []),
+    "perhaps ordered by a part": ("b = self.part(a, n, b)\na, b = self.pair(a, b)", ["part pair a"]),
+    "perhaps ordered by a part of unknown place": (
+        "b = self.part(a, n // 2, b)\na, b = self.pair(a, b)",
+        ["part pair a"],
+    ),
+    "perhaps ordered by a slice of unknown place": (
+        "s = pl.slice(b, [16, 16], [n // 2, 0])\ns = self.band(a, s)\na, b = self.pair(a, b)",
+        ["band pair a"],
+    ),
+    "ordered by a slice": ("s = pl.slice(b, [16, 16], [8, 0])\ns = self.band(a, s)\na, b = self.pair(a, b)", []),
     # A chain of edges must run whenever an end does.
     "third launch in a branch": (
         f"t = {T}\nt = self.copy(a, t)\nif n > 0:\n    b = self.copy(t, b)\na = self.add(b, a)",

@@ -27,10 +27,11 @@ Env = dict[str, Any]
 AXES: dict[str, tuple[str, ...]] = {
     "shape": (
         "seq", "parallel", "while", "if_else", "if_only", "nested", "nested_parallel", "dynamic", "zero", "descending",
+        "stepped", "unroll", "if_loop", "break", "continue",
     ),
-    "carry": ("trivial", "rebind", "nested_rebind", "swap", "body_local", "phi"),
+    "carry": ("trivial", "rebind", "nested_rebind", "swap", "rotate", "body_local", "phi"),
     "region": ("auto", "manual", "manual_inside", "bare", "hand"),
-    "launch": ("call", "submit", "at", "spmd", "spmd_loop", "spmd_submit", "inline"),
+    "launch": ("call", "submit", "submit_new", "at", "spmd", "spmd_loop", "spmd_submit", "inline"),
     "outputs": ("one", "swapped", "scratch", "inout", "no_dep"),
 }  # fmt: skip
 
@@ -79,6 +80,10 @@ def without_meaning(c: Choice) -> str | None:
         return "the last id of a parallel loop in an AUTO region does not stand for all iterations"
     if c.region == "manual_inside" and c.carry in ("nested_rebind", "phi"):
         return "a tensor made in a loop or branch of a MANUAL region ends with the region: it can't be handed on"
+    if c.launch == "submit_new" and (c.outputs in ("swapped", "inout") or c.carry in ("trivial", "swap")):
+        return "the runtime allocates trailing Out parameters alone, and only where a fresh tensor is wanted"
+    if c.launch == "submit_new" and c.region == "manual_inside" and c.carry != "body_local":
+        return "what the runtime allocates in a MANUAL region ends with the region: it can't be handed on"
     return None
 
 
@@ -256,15 +261,18 @@ class Maker:
         made: list[Statement] = []
         helper = self.c.launch == "inline"
         if fresh and not helper:
-            made.append(self.create(target, body.update))
+            if self.c.launch != "submit_new":
+                made.append(self.create(target, body.update))
         scratch = ""
         if body.scratch and not helper:
             scratch = f"s{next(self.names)}"
-            made.append(self.create(scratch, False))
+            if not fresh or self.c.launch != "submit_new":
+                made.append(self.create(scratch, False))
         value = self.index(index)
 
         def run(env: Env) -> None:
-            o = env[target] if not (helper and fresh) else fresh_array(body.update)
+            made_inside = fresh and self.c.launch in ("inline", "submit_new")
+            o = fresh_array(body.update) if made_inside else env[target]
             s = fresh_array(False) if body.scratch else None
             body.run(env["x"], env[b], value(env), o, env["log"] if body.log else None, s)
             env[target] = o
@@ -309,7 +317,9 @@ class Maker:
         if c.launch == "spmd":
             head = f"with pl.spmd(2, deps={deps}) as t:" if deps else "with pl.spmd(2):"
             return [head, f"    {results} = {call}"]
-        if c.launch in ("submit", "spmd_submit"):
+        if c.launch == "submit_new" and fresh:
+            return [self.submitted(name, ", ".join([x, b, index]), results, deps)]
+        if c.launch in ("submit", "submit_new", "spmd_submit"):
             return [self.submitted(name, args, results, deps, ", core_num=2" if blocks else "")]
         return self.helper(name, index, b, target, body, fresh)
 
@@ -395,6 +405,13 @@ class Maker:
                 env["acc"], env["other"] = env["other"], env["acc"]
 
             return sequence([self.step(index, "other", "acc", False), plain("acc, other = other, acc", swap)])
+        if carry == "rotate":
+
+            def rotate(env: Env) -> None:
+                env["acc"], env["other"] = env["nxt"], env["acc"]
+
+            shift = sequence([plain("other = acc"), plain("acc = nxt", rotate)])
+            return sequence([self.step(index, "other", "nxt", True), shift])
         if carry == "body_local":
             return sequence([self.step(index, "a", "tmp", True), self.step(index, "tmp", "acc", False)])
         assert carry == "phi"
@@ -420,20 +437,35 @@ class Maker:
                 return inside("with pl.scope():", found)
             return found
 
-        if c.shape == "seq":
-            return loop("i", "pl.range(4)", lambda env: range(4), body("i"))
-        if c.shape == "parallel":
-            return loop("i", "pl.parallel(4)", lambda env: range(4), body("i"))
-        if c.shape == "dynamic":
-            return loop("i", "pl.range(n)", lambda env: range(env["n"]), body("i"))
-        if c.shape == "zero":
-            return loop("i", "pl.range(2, 2)", lambda env: range(0), body("i"))
-        if c.shape == "descending":
-            return loop("i", "pl.range(3, -1, -1)", lambda env: range(3, -1, -1), body("i"))
-        if c.shape == "nested":
-            return loop(
-                "p", "pl.range(2)", lambda env: range(2), loop("i", "pl.range(2)", lambda env: range(2), body("i"))
+        plain_loops: dict[str, tuple[str, Callable[[Env], Iterable[int]]]] = {
+            "seq": ("pl.range(4)", lambda env: range(4)),
+            "parallel": ("pl.parallel(4)", lambda env: range(4)),
+            "dynamic": ("pl.range(n)", lambda env: range(env["n"])),
+            "zero": ("pl.range(2, 2)", lambda env: range(0)),
+            "descending": ("pl.range(3, -1, -1)", lambda env: range(3, -1, -1)),
+            "stepped": ("pl.range(n % 2, 4, 2)", lambda env: range(env["n"] % 2, 4, 2)),
+            "unroll": ("pl.unroll(3)", lambda env: range(3)),
+        }
+        if c.shape in plain_loops:
+            return loop("i", *plain_loops[c.shape], body("i"))
+        if c.shape == "if_loop":
+            return branch(
+                "n > 1",
+                lambda env: env["n"] > 1,
+                loop("i", "pl.range(n)", lambda env: range(env["n"]), body("i")),
+                None,
             )
+        if c.shape == "break":
+            found = body("i")
+            ended = Statement([*found.lines, "if i == n - 1:", "    break"], found.run)
+            return loop("i", "pl.range(4)", lambda env: range(env["n"] or 4), ended)
+        if c.shape == "continue":
+            found = body("i")
+            skipped = Statement(["if i == n - 1:", "    continue", *found.lines], found.run)
+            return loop("i", "pl.range(4)", lambda env: [i for i in range(4) if i != env["n"] - 1], skipped)
+        if c.shape == "nested":
+            inner = loop("i", "pl.range(2)", lambda env: range(2), body("i"))
+            return loop("p", "pl.range(2)", lambda env: range(2), inner)
         if c.shape == "nested_parallel":
             inner = loop("i", "pl.parallel(3)", lambda env: range(3), body("i"))
             return loop("p", "pl.range(2)", lambda env: range(2), inner)
@@ -458,7 +490,7 @@ class Maker:
         parts.append(self.shaped())
         if not c.loose:
             parts.append(self.total("acc"))
-            if c.carry == "swap":
+            if c.carry in ("swap", "rotate"):
                 parts.append(self.total("other"))
         body = sequence(parts)
         if c.region == "manual":

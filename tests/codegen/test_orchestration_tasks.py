@@ -5,6 +5,7 @@ import pytest
 from orchestration_kit import BASE, Suite, edges, final, generate, orchestration, ramp, zeros
 
 from pypto import codegen, ir
+from pypto.codegen.errors import CodegenError
 from pypto.diag.errors import InternalError
 from pypto.target.model import BackendType
 from pypto.target.selection import using_backend
@@ -518,3 +519,66 @@ def test_narrow_floats_travel_as_bits():
     seen.clear()
     narrow.run([zeros(8, 8)], [np.float16(1.5), np.uint16(0x3FC0)])
     assert seen == [[0x3E00, 0x3FC0]]
+
+
+# --- numbers that a wrapper computes ----------------------------------------------------------------------------------
+
+NUMBERS = """
+@AIV
+def row_of(self, x: f32[8, 8], i: idx, gain: pl.Scalar[pl.FP32], y: pl.InOut[f32[8, 8]]) -> f32[8, 8]:
+    t = pl.mul(pl.load(x, [i, 0], [1, 8]), gain)
+    y1 = pl.store(t, [i, 0], y)
+    return y
+@Spmd
+def inner_rows(self, x: f32[8, 8], k: idx, y: pl.InOut[f32[8, 8]]) -> f32[8, 8]:
+    half = k // 2
+    y1 = self.row_of(x, half + 1, pl.cast(half % 3, pl.FP32), y)
+    return y
+@Spmd
+def outer_rows(self, y: pl.InOut[f32[8, 8]], n: idx, x: f32[8, 8]) -> f32[8, 8]:
+    y1 = self.inner_rows(x, n * 2, y)
+    return y
+"""
+
+
+def row_of(args):
+    i = args.scalar(2)
+    gain = np.array(args.scalar(3) & 0xFFFFFFFF, np.uint32).view(np.float32)
+    args.tensor(1)[i] = args.tensor(0)[i] * gain
+
+
+numbers = suite.add(
+    "numbers",
+    orchestration(
+        "x: f32[8, 8], n: idx, y: pl.InOut[f32[8, 8]]",
+        """
+with pl.scope():
+    y1 = self.inner_rows(x, n + 1, y)
+    y2 = self.outer_rows(y1, n, x)
+""",
+    )
+    + NUMBERS,
+    kernels={"row_of": row_of},
+)
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_numbers_that_a_wrapper_computes(n):
+    x, y = ramp(8, 8), zeros(8, 8)
+    want = y.copy()
+    for k in (n + 1, n * 2):
+        want[k // 2 + 1] = x[k // 2 + 1] * (k // 2 % 3)
+    numbers.run([x, y], [n])
+    np.testing.assert_array_equal(y, want)
+
+
+def test_a_wrapper_that_reads_a_tensor_for_a_number():
+    methods = NUMBERS.replace("half = k // 2", "half = pl.cast(pl.tensor.read(x, [0, 0]), pl.INDEX)")
+    run = orchestration(
+        "x: f32[8, 8], n: idx, y: pl.InOut[f32[8, 8]]", "with pl.scope():\n    y1 = self.inner_rows(x, n, y)"
+    )
+    with pytest.raises(
+        CodegenError, match="an argument of 'row_of' is computed inside the scope that launches it"
+    ) as raised:
+        generate(run + methods)
+    assert raised.value.span is not None and raised.value.hint == "compute it in front of the scope"

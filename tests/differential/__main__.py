@@ -11,6 +11,7 @@ import sys
 import time
 
 from .campaign import Options, results
+from .emitted import Report
 from .explore import Failing, shrink
 from .features import statistics
 from .harness import Counts
@@ -25,20 +26,25 @@ def main() -> int:
     parser.add_argument("--round-trip", action="store_true", help="print and parse behind each pass as well")
     parser.add_argument("--stats", action="store_true", help="how often the programs use what")
     parser.add_argument("--keep-going", action="store_true", help="shrink one program of each fault, not of the first")
+    parser.add_argument("--emitted", action="store_true", help="run the C++ that is emitted for each program as well")
     parser.add_argument("--source-only", action="store_true", help="no passes: parse, run, other orders")
     given = parser.parse_args()
-    options = Options(given.orders, given.round_trip, given.source_only)
+    options = Options(given.orders, given.round_trip, given.source_only, given.emitted)
     begin = time.perf_counter()
     counts = Counts()
     faults: dict[tuple[str, str, str], list[tuple[Failing, int]]] = {}
-    for size, found, made in results(options, given.programs, given.seed, given.jobs):
+    native = Report()
+    for size, found, made, report in results(options, given.programs, given.seed, given.jobs):
         counts.add(made)
+        native.add(report)
+        for fault in report.faults:
+            print(f"{'=' * 100}\n{fault.text}\n{fault.code}\n--- {fault}", flush=True)
         for failing in found:
             examples = faults.setdefault(failing.fault.key, [])
             if not examples:  # at once: making it smaller takes a while
                 print(f"{failing.fault.where}: {failing.fault.kind} (seed {failing.seed})", flush=True)
             examples.append((failing, size))
-        if found and not given.keep_going:
+        if (found or report.faults) and not given.keep_going:
             break
     took = time.perf_counter() - begin
     for examples in list(faults.values())[: None if given.keep_going else 1]:
@@ -54,7 +60,11 @@ def main() -> int:
         f"{counts.programs} programs, {counts.passes} passes run, {counts.runs} executions, {wrong} mismatches"
         f" in {took:.0f} s (seed {given.seed})"
     )
-    return 1 if faults else 0
+    if given.emitted:
+        for message, count in native.refused.most_common():
+            print(f"{count} not as C++: {message}")
+        print(f"{native.emitted} programs as C++, {native.runs} executions, {len(native.faults)} mismatches")
+    return 1 if faults or native.faults else 0
 
 
 if __name__ == "__main__":

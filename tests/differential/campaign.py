@@ -6,7 +6,8 @@ import multiprocessing
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .explore import Failing, explore
+from .emitted import Report
+from .explore import Failing, emitted, explore
 from .harness import Checker, Counts
 
 BATCH = 50
@@ -14,28 +15,30 @@ BATCH = 50
 
 @dataclass(frozen=True)
 class Options:
-    """What is checked: see :class:`Checker`."""
+    """What is checked: see :class:`Checker`; ``emitted``: also the C++ of each program."""
 
     orders: int = 1
     round_trip: bool = False
     source_only: bool = False
+    emitted: bool = False
 
     def checker(self) -> Checker:
         passes = [] if self.source_only else None
         return Checker(passes, self.orders, self.round_trip)
 
 
-Result = tuple[int, list[Failing], Counts]
+Result = tuple[int, list[Failing], Counts, Report]
 
 
 def _batch(job: tuple[int, int, Options]) -> Result:
     start, count, options = job
     checker = options.checker()
-    return count, explore(checker, start, count), checker.counts
+    report = emitted(start, count) if options.emitted else Report()
+    return count, explore(checker, start, count), checker.counts, report
 
 
 def results(options: Options, programs: int, seed: int, processes: int) -> Iterator[Result]:
-    """For each batch its size, the programs with faults, and what was done."""
+    """For each batch its size, the programs with faults, what was done, and what became of emitted code."""
     sizes = [min(BATCH, programs - at) for at in range(0, programs, BATCH)]
     jobs = [(seed * 1_000_003 + number, size, options) for number, size in enumerate(sizes)]
     if processes == 1:

@@ -20,7 +20,7 @@ from pypto.ir.enums import FunctionType
 from pypto.passes.errors import PassError
 from pypto.runtime.build import CompileFailed
 from pypto.runtime.emitted import EmittedCode, EmittedProgram
-from pypto.runtime.host_executor import RunOptions
+from pypto.runtime.host_executor import RunOptions, TaskError
 
 from .run import arguments, difference, run
 
@@ -32,6 +32,8 @@ OPTIONS = (
     RunOptions(workers=1, random=True, seed=2, fill=True),
 )
 
+# A tensor that a loop or branch of a MANUAL scope makes is used behind the scope.
+_ENDED = "a tensor is used after the scope that allocated it has ended"
 STRATEGY = ir.OptimizationStrategy.Default
 
 
@@ -211,6 +213,12 @@ def _run_emitted(one: _Ready, program: EmittedProgram, report: Report) -> str | 
             how = f"workers={options.workers}" + (f" random seed={options.seed}" if options.random else "")
             try:
                 program.run(values, options)
+            except TaskError as error:
+                if error.span is None or _ENDED not in str(error):
+                    return f"{how}: {shown(error)}"
+                # The runtime says it at the user's line; the compiler does not see it.
+                report.refused[f"when it runs: {_ENDED}"] += 1
+                return None
             except Exception as error:
                 return f"{how}: {shown(error)}"
             message = difference(list(want[: len(values)]), values, one.names)

@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from pypto.ir.mutator import IRMutator
 from pypto.ops.registry import call
 from pypto.passes.base import FunctionPass
+from pypto.runtime.compilers import CompilerNotFound, find_compiler
 
 from .backend import STREAM, uniform_backend
-from .explore import explore, shrink
+from .explore import emitted, explore, shrink
 from .generate import Generated, programs
 from .harness import SOURCE, Checker
 from .ops import catalogue
@@ -32,6 +33,16 @@ def test_generated_programs_keep_their_meaning(chunk: int) -> None:
     assert checker.counts.programs == CHUNK
     if found:
         pytest.fail(shrink(checker, found[0], CHUNK, seconds=20).report(), pytrace=False)
+
+
+def test_generated_programs_as_emitted_code() -> None:
+    try:
+        find_compiler()
+    except CompilerNotFound as error:
+        pytest.skip(f"emitted code is C++, and there is no compiler: {error}")
+    report = emitted(77, 55)
+    assert not report.faults, "\n".join(f"{f.text}\n{f.code}\n{f}" for f in report.faults[:2])
+    assert report.emitted >= 30, report.refused
 
 
 # What the issue lists, and in how many of 100 programs it must be.

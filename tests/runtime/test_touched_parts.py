@@ -1,5 +1,6 @@
 """Launches are ordered by the parts of their arguments that they touch: parallelism that nobody asked for."""
 
+import random
 import sys
 import textwrap
 from pathlib import Path
@@ -14,12 +15,15 @@ from spec_kit import parse
 
 import pypto.language as pl
 from pypto import ir
+from pypto.analysis.overwrites import narrowing_of
 from pypto.ops.values import ArrayValue, Buffer
 from pypto.passes.convert_to_ssa import convert_to_ssa
 from pypto.passes.derive_call_directions import derive_call_directions
 from pypto.runtime.errors import ProgramError
 from pypto.runtime.execute import Executable
 from pypto.runtime.interpreter import Interpreter
+from pypto.runtime.races import find_races
+from pypto.runtime.recording import run_record
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.signature import entry_function, param_infos
 
@@ -278,3 +282,58 @@ def test_a_false_index_is_told_as_before():
     for config in (RunConfig(), RunConfig(schedule="random", seed=0), RunConfig(check_races=True)):
         with pytest.raises(ProgramError, match="out of range in dimension 0"):
             executable.run(make(5), {}, config)
+
+
+def random_body(rng: random.Random, depth: int = 0) -> list[str]:
+    """Launches of all kinds on two tensors and a scratch, at places that may or may not overlap."""
+    lines: list[str] = []
+    index = rng.choice(["i0", "i1"][:depth]) if depth else "n"
+    for _ in range(rng.randint(2, 4)):
+        at = rng.choice(["0", "16", "40", f"{index} * 16", f"{index} * 8", f"{index} * 16 + 16", f"{index} // 2 * 16"])
+        one, other = rng.sample(["x", "y", "t"], 2)
+        no_dep = rng.random() < 0.1
+        target = f"pl.no_dep({other})" if no_dep else other
+        kind = rng.choice(["part", "part", "bump", "mark", "both", "whole", "loop", "branch", "manual"])
+        if kind == "part":
+            lines.append(f"{other} = self.part({one}, {at}, {target})")
+        elif kind == "bump":
+            lines.append(f"{other} = self.bump({at}, {target})")
+        elif kind == "mark":
+            lines.append(f"{other} = self.mark({one}, {at}, {target})")
+        elif kind == "both":
+            lines.append(f"{one}, {other} = self.both({at}, {one}, {target})")
+        elif kind == "whole":
+            lines.append(f"{other} = self.whole({one}, {target})")
+        elif kind == "loop" and depth < 2:
+            start, stop, step = rng.choice([(0, 3, 1), (1, 3, 1), (0, 4, 2), (2, -1, -1)])
+            loop = rng.choice(["range", "range", "parallel"])
+            lines.append(f"for i{depth} in pl.{loop}({start}, {stop}, {step}):")
+            lines += [f"    {line}" for line in random_body(rng, depth + 1)]
+        elif kind == "branch" and depth < 2:
+            lines.append(f"if {index} > {rng.randint(0, 2)}:")
+            lines += [f"    {line}" for line in random_body(rng, depth)]
+        elif kind == "manual" and depth == 0:
+            lines.append("with pl.manual_scope():")
+            lines += [f"    {other}, d = pl.submit(self.bump, {at}, {other})"]
+            lines += [f"    {one}, e = pl.submit(self.part, {other}, {at}, {one}, deps=[d])"]
+    return lines or ["y = self.bump(0, y)"]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_no_race_comes_from_narrowing(seed):
+    """Races of a program that is ordered by parts are races under the plain rules, too."""
+    rng = random.Random(seed)
+    lines = ["t = pl.create_tensor([64, 16], dtype=pl.FP32)", "t = self.whole(x, t)", *random_body(rng)]
+    program = orchestration("\n".join(lines))
+    found = []
+    for by_parts in (True, False):
+        interpreter = Interpreter(program, accesses=True, by_parts=by_parts)
+        values = [2, *make()[1:]]
+        boxed = [ArrayValue(v, Buffer(v, external=True)) if isinstance(v, np.ndarray) else v for v in values]
+        interpreter.run(entry_function(program), boxed)
+        record = run_record(interpreter.graph)
+        found.append({(r.first, r.second, r.buffer) for r in find_races(record)})
+    by_parts_races, plain_races = found
+    assert by_parts_races <= plain_races
+    if narrowing_of(program).allows(program.get_function("main")):
+        assert not by_parts_races

@@ -122,6 +122,17 @@ return out
     assert "as written, every write is ordered: --after-passes" in told
 
 
+def test_two_reasons_at_once(explain):
+    told = explain("""
+a = pl.create_tensor([64, 32], dtype=pl.FP32)
+a = self.look(out, a)
+out = self.band(a, 16, out)
+return out
+""")
+    assert "band#1 waits for look#0: it writes what look#0 reads ('out') and reads what look#0 wrote ('a')" in told
+    assert "= to remove it: nothing: band#1 needs these values" in told
+
+
 def test_deps_are_named_with_their_line(explain):
     told = explain("""
 mid = pl.create_tensor([64, 32], dtype=pl.FP32)

@@ -149,6 +149,15 @@ def test_what_the_next_iteration_sees(launch):
     holds(P, written(escaping.format("break"), launch))
 
 
+def test_an_edge_of_the_compiler_names_a_launch():
+    """A tensor in it stands for the launch that wrote it, whoever has written the tensor since."""
+    node = program("r = self.k(x, y)\ns = self.k(x, r)\nu = self.k(x, s)\nreturn u", kind="Orchestration")
+    launches = [c for c in nodes(main(node), ir.Call) if type(c.op) is ir.GlobalVar]
+    edges = FrozenList([launches[1].args[1]])
+    holds(P, swapped(node, launches[2], launches[2].replace(attrs=FrozenDict({"compiler_manual_dep_edges": edges}))))
+    expect(P, swapped(node, launches[2], launches[2].replace(args=FrozenList([*edges, launches[2].args[1]]))), 0)
+
+
 def test_submits_in_a_manual_scope_are_ordered_by_deps():
     body = "r, t = pl.submit(self.k, x, y)\nwith {}:\n    s, u = pl.submit(self.k, x, z, deps=[t])\nw = pl.add(z, 1.0)\nreturn r"
     body = "z = pl.create_tensor([8, 8], dtype=pl.FP32)\n" + body

@@ -620,7 +620,8 @@ def touched_view(call: Any, argument: int, footprints: Footprints) -> tuple[list
     """The part of an argument that a launch touches: where it begins and how far it goes, in terms of the caller.
 
     None if that is the whole tensor, or not known. The box may reach past the end of the tensor where the kernel's
-    windows may: who makes a view of it has to cut it.
+    windows may: who makes a view of it has to cut it. Whether a launch may be ordered by it is another question, which
+    :func:`.overwrites.narrowing_of` answers.
     """
     function = footprints.callees.of(call)
     footprint = footprints.of(function) if function is not None else None

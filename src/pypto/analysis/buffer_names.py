@@ -91,7 +91,10 @@ class BufferNames(Buffers):
         while waiting:
             name = waiting.pop()
             view = self.views.get(name)
-            if view is not None and isinstance(view.args[0], Var):
+            whole = self.viewed(name) if view is not None else name
+            if whole is not None:
+                found[whole] = None
+            elif view is not None and isinstance(view.args[0], Var):
                 waiting += self._may_roots(view.args[0])
             else:
                 found[name] = None
@@ -104,9 +107,9 @@ class BufferNames(Buffers):
             return [arg for arg in view.args[:1] if isinstance(arg, Var)]
         return [source for source, _ in self._sources.get(var, ()) if source is not None]
 
-    def origins(self, var: Var) -> list[Var] | None:
+    def origins(self, var: Var, limit: int) -> list[Var] | None:
         """The variables that first name the buffers that a variable may be; None if it may be something else as well,
-        or a part of one."""
+        or a part of one, or if more than ``limit`` variables are on the way to them."""
         found: dict[Var, None] = {}
         seen = {var}
         waiting = [var]
@@ -120,6 +123,8 @@ class BufferNames(Buffers):
                 if source is None or is_part:
                     return None
                 if source not in seen:
+                    if len(seen) >= limit:
+                        return None
                     seen.add(source)
                     waiting.append(source)
         return list(found)

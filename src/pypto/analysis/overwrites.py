@@ -18,7 +18,7 @@ counted; behind a limit a buffer counts as overwritten (``complete`` is then Fal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -43,7 +43,7 @@ from ..ir.type import ScalarType, TensorType
 from ..ops.definition import Alias
 from ..ops.footprint import touched_operands
 from ..ops.registry import REGISTRY
-from .access import Dims, Footprints, Span, Touch, assigned_twice, placed_at
+from .access import Access, Dims, Footprints, Span, Touch, assigned_twice, placed_at
 from .affine import UNBOUNDED, Affine, Range, form_of
 from .buffer_names import BufferNames
 from .buffers import READ, WRITE
@@ -53,6 +53,7 @@ from .constants import trip_count
 _LIMIT = 4_096  # comparisons of launches a buffer
 # Where a chain of edges has come: the same iteration, the next one, all later ones.
 _HERE, _NEXT, _LATER = 0, 1, 2
+_EDGES = 20_000  # questions about edges a function
 _STEPS = 64  # launches that a search for a chain of edges looks at
 _LOOKS_UP = frozenset((ArgDirection.Input, ArgDirection.InOut))
 _REGISTERS = frozenset((ArgDirection.InOut, ArgDirection.OutputExisting, ArgDirection.Output))
@@ -112,7 +113,8 @@ class _Node:
 
 class _Use:
     """What a node does to one buffer. ``sure``: it is this buffer for certain. ``order``: the box that its argument
-    has for the runtime; ``read``/``write``: what is really touched."""
+    has for the runtime, if that is known: there a dimension without a stretch is whole for certain; ``read``/``write``:
+    a box that holds what is really touched."""
 
     __slots__ = ("looks", "node", "order", "read", "registers", "root", "sure", "write")
 
@@ -126,7 +128,7 @@ class _Use:
         self.registers = registers
         self.read = read
         self.write = write
-        self.order: Dims = ()
+        self.order: Dims | None = None
 
 
 class Orders:
@@ -136,6 +138,7 @@ class Orders:
         self.function = function
         self.complete = True
         self.compared = 0
+        self._edges_left = _EDGES
         self._footprints = footprints
         self._callees = footprints.callees
         self._names = BufferNames(function, footprints.callees)
@@ -149,7 +152,7 @@ class Orders:
         self._twice = assigned_twice(function)
         self._untracked: set[Var] = set()  # tensors made with manual_dep
         self._allocates = False
-        self._boxes: dict[Var, tuple[Var, Dims] | None] = {}
+        self._boxes: dict[Var, tuple[Var, Dims, bool] | None] = {}
         self._nodes: list[_Node] = []
         self._node_of: dict[Any, _Node] = {}
         self._by_root: dict[Var, list[_Use]] = {}
@@ -184,7 +187,11 @@ class Orders:
     @property
     def narrowable(self) -> bool:
         """Whether launches may be ordered by the parts that they touch, in place of whole arguments."""
-        return self._modelled and not self.unordered() and self.complete
+        if not self._modelled:
+            return False
+        if self._pairs is None and any(next(self._unordered_of(uses), None) for uses in self._by_root.values()):
+            return False  # one is enough
+        return not self._pairs and self.complete
 
     # --- what runs ----------------------------------------------------------------------------------------------------
 
@@ -248,7 +255,7 @@ class Orders:
         if yielded is not None:
             for arg, value in zip(stmt.iter_args, yielded.value, strict=False):
                 if isinstance(value, Var) and value in self._ids:
-                    self._ids[arg] = [(call, True) for call, before in self._ids[value] if not before]  # type: ignore[index]
+                    self._ids[arg] = [(call, True) for call, before in self._ids[value] if not before]
                     self._resolve_late(arg, first)
 
     def _ids_of_branch(self, stmt: IfStmt) -> None:
@@ -270,7 +277,7 @@ class Orders:
         for node in self._nodes[first:]:
             for e in _edges_of(node.call):
                 if e is arg:
-                    node.deps += self._ids[arg]
+                    node.deps += self._ids[arg]  # type: ignore[index]
 
     def _define(self, var: Var, value: Any) -> None:
         if type(value) is Submit:
@@ -333,13 +340,12 @@ class Orders:
             if access is not None and placed is not None:
                 read = None if access.read is None else placed(access.read)
                 write = None if access.write is None else placed(access.write)
-                both = access.touched
-                order = None if both is None else placed(both).dims
+                order = _order_of(access, placed)
             else:
                 flags = _flags(self._callees.direction(call, i))
                 touch = Touch((None,) * len(arg.type.shape), False)
                 read, write = (touch if flags & READ else None), (touch if flags & WRITE else None)
-                order = None
+                order = touch.dims
             self._use(node, arg, direction in _LOOKS_UP, direction in _REGISTERS, read, write, order)
         predicate = call.predicate if type(call) is Submit else call.attrs.get("predicate")
         for e in walk(predicate) if predicate is not None else ():
@@ -368,7 +374,7 @@ class Orders:
                 node.host = True
             touch = Touch((None,) * len(arg.type.shape), False)
             writes = effect.name != "Read"
-            self._use(node, arg, True, writes, touch, touch if writes else None, None)
+            self._use(node, arg, True, writes, touch, touch if writes else None, touch.dims)
 
     def _add(self, call: Any) -> _Node:
         node = _Node(len(self._nodes), call, self._loops, self._branch, self._manual)
@@ -398,24 +404,29 @@ class Orders:
             base = place[1] if place is not None else (None,) * rank
             sure = place is not None
             use = _Use(node, root, sure, looks, registers, _seen(base, read), _seen(base, write))
-            use.order = _seen(base, None if order is None else Touch(order, False)) or base
+            if place is not None and place[2] and order is not None and len(order) == rank:
+                use.order = _seen(base, Touch(order, False))
             node.uses.append(use)
             self._by_root.setdefault(root, []).append(use)
 
-    def _box(self, var: Var) -> tuple[Var, Dims] | None:
-        """The buffer that a variable shows a part of, and which; None if it may be one or another."""
+    def _box(self, var: Var) -> tuple[Var, Dims, bool] | None:
+        """The buffer that a variable shows a part of, which, and whether it is just that; None if it may be one buffer
+        or another."""
         name = self._names.name(var)
         chain: list[tuple[Var, Any]] = []
         while name is not None and name not in self._boxes:
             call = self._names.views.get(name)
             if call is None:
-                self._boxes[name] = (name, (None,) * len(name.type.shape))  # type: ignore[attr-defined]
+                self._boxes[name] = (name, (None,) * len(name.type.shape), True)  # type: ignore[attr-defined]
                 break
             chain.append((name, call))
             name = self._names.name(call.args[0])
         found = None if name is None else self._boxes[name]
         for view, call in reversed(chain):
-            found = None if found is None else (found[0], _slice_of(found[1], call, self._form))
+            if found is not None:
+                dims = _slice_of(found[1], call, self._form)
+                known = found[2] and dims is not None
+                found = found[0], dims or (None,) * len(found[1]), known
             self._boxes[view] = found
         return found
 
@@ -538,7 +549,7 @@ class Orders:
         start = (first, _HERE)
         seen = {start}
         waiting = [start]
-        while waiting and len(seen) < _STEPS:
+        while waiting and len(seen) < _STEPS and self._edges_left > 0:
             node, place = waiting.pop()
             for behind in self._neighbours(node):
                 if not any(behind.branch == end.branch[: len(behind.branch)] for end in (first, second)):
@@ -584,6 +595,7 @@ class Orders:
 
     def _is_edge(self, one: _Node, other: _Node, level: int, way: int | None) -> bool:
         """Whether the runtime makes this edge for certain. ``level``: how many loops both are to be in."""
+        self._edges_left -= 1
         if one.opaque or other.opaque or _common(one, other) < level:
             return False
         if way is None and (_common(one, other) != level or one.number >= other.number):
@@ -600,8 +612,9 @@ class Orders:
             for found in other.uses:
                 if (
                     found.root is use.root
-                    and found.sure
                     and found.looks
+                    and use.order is not None
+                    and found.order is not None
                     and self._meet(use.order, found.order, one, other, way, _common(one, other))
                 ):
                     return True
@@ -638,20 +651,38 @@ def _seen(base: Dims, touch: Touch | None) -> Dims | None:
     return tuple(found)
 
 
-def _slice_of(base: Dims, call: Any, form: Any) -> Dims:
-    whole: Dims = (None,) * len(base)
+def _slice_of(base: Dims, call: Any, form: Any) -> Dims | None:
+    """The part of a part that a slice shows; None if that is not known."""
     if call.op.name != "tensor.slice" or len(call.args) not in (3, 4):
-        return whole
+        return None
     shape, offsets = call.args[1], call.args[2]
     if type(shape) is not MakeTuple or type(offsets) is not MakeTuple:
-        return whole
+        return None
     if not len(shape.elements) == len(offsets.elements) == len(base):
-        return whole
+        return None
     dims: list[Span | None] = []
     for offset, extent in zip(offsets.elements, shape.elements, strict=True):
         low, size = form(offset), form(extent)
-        dims.append(None if low is None or size is None else Span(low, size))
-    return _seen(base, Touch(tuple(dims), False)) or whole
+        if low is None or size is None:
+            return None
+        dims.append(Span(low, size))
+    return _seen(base, Touch(tuple(dims), False))
+
+
+def _order_of(access: Access, placed: Callable[[Touch], Touch]) -> Dims | None:
+    """The box that the argument of a launch has when it runs, if that is certain.
+
+    It is the numbers that count there: what has no form here may have a place then.
+    """
+    both = access.touched
+    if both is None:
+        return None
+    parts = [touch for touch in (access.read, access.write) if touch is not None]
+    dims = placed(both).dims
+    for axis, span in enumerate(dims):
+        if span is None and all(part.dims[axis] is not None for part in parts):
+            return None
+    return dims
 
 
 def _kind(use: _Use) -> tuple[Any, ...]:

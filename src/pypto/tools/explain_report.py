@@ -140,7 +140,7 @@ class Report:
         first, second = self.record.who(edge.producer), self.record.who(edge.consumer)
         words = self._conflict_words(order)
         if words:
-            text = f"{number}{second} waits for {first}: it {words.format(first)}"
+            text = f"{number}{second} waits for {first}: it {words.replace('{}', str(first))}"
             yield [(text, Style.PLAIN)]
         else:
             yield [(f"{number}{second} waits for {first}, and they share no byte that one of them writes", Style.TITLE)]
@@ -243,7 +243,7 @@ class Report:
             return [f"{text}, and name what it stands for in deps= of the tasks behind it" for text in chosen]
         if order.verdict is Verdict.NEEDED:
             shared = [s for s in self.found.shared(edge.producer, edge.consumer) if s.conflict]
-            return [self._own_tensor(edge, each) for each in shared[:1]]
+            return [self._own_tensors(edge, shared)]
         if EdgeKind.COMPILER in order.kinds:
             chosen.append("pass slices of what is really touched, from which the compiler can tell them apart")
         automatic = []
@@ -253,12 +253,14 @@ class Report:
                     automatic += self._ways(order, buffer)
         return [*chosen, *automatic]
 
-    def _own_tensor(self, edge: EdgeRecord, shared: Shared) -> str:
-        one, other = _both(shared)
-        name, second = self._name(shared.buffer), self.record.who(edge.consumer)
-        if one.mode is not Mode.READ and other.mode is Mode.READ:
-            return f"nothing: {second} needs these values"
-        return f"let {second} write a tensor of its own instead of '{name}'"
+    def _own_tensors(self, edge: EdgeRecord, shared: Sequence[Shared]) -> str:
+        """Values that are handed on need the order; other conflicts are about storage."""
+        second = self.record.who(edge.consumer)
+        for one, other in map(_both, shared):
+            if one.mode is not Mode.READ and other.mode is Mode.READ:
+                return f"nothing: {second} needs these values"
+        names = " and ".join(f"'{self._name(each.buffer)}'" for each in shared[:_BOXES])
+        return f"let {second} write a tensor of its own instead of {names}"
 
     def _ways(self, order: Order, buffer: int) -> list[str]:
         edge = order.edge
@@ -421,7 +423,7 @@ class Report:
             "consumer": self._node(edge.consumer),
             "verdict": order.verdict.value,
             "kinds": [kind.value for kind in order.kinds],
-            "because": self._conflict_words(order).format(self.record.who(edge.producer)),
+            "because": self._conflict_words(order).replace("{}", str(self.record.who(edge.producer))),
             "ordered_by": list(self._causes(order)),
             "arguments": arguments,
             "shared": [self._shared_dict(each) for each in self.found.shared(edge.producer, edge.consumer)],

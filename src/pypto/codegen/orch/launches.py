@@ -30,7 +30,7 @@ from ..runtime_names import INVALID_ID, RuntimeNames, scalar_type
 from ..text import Local
 from .base import Member, Missing, Parts
 from .edges import Edges
-from .wrappers import Target, Targets, infer_function_core_type
+from .wrappers import Target, Targets, arguments_of, infer_function_core_type
 
 _D = ArgDirection
 _METHODS = {
@@ -129,7 +129,7 @@ class Launches(Edges):
         found = []
         for slot, param in zip(target.slots, target.kernels[0].params, strict=False):
             if type(slot) is not int:
-                number = substitute(slot, self._passed(function, call))
+                number = substitute(slot, arguments_of(function, call))
                 found.append(Argument(_D.Scalar, self._scalar_argument(number, param.type), False))
                 continue
             index = argument_index(function, len(call.args), slot)
@@ -147,15 +147,6 @@ class Launches(Edges):
                 found.append(Argument(direction, self._tensor_argument(arg, function, call), True))
             else:
                 found.append(Argument(_D.Scalar, self._scalar_argument(arg, param.type), False))
-        return found
-
-    def _passed(self, function: Function, call: Any) -> list[tuple[Var, Expr]]:
-        """The scalar parameters of a callee and what is passed for them."""
-        found = []
-        for i, param in enumerate(function.params):
-            index = argument_index(function, len(call.args), i)
-            if index is not None and isinstance(param.type, ScalarType):
-                found.append((param, call.args[index]))
         return found
 
     def _param_direction(self, function: Function, index: int, arg: Expr) -> ArgDirection:

@@ -26,8 +26,8 @@ CONSTANTS = (ConstInt, ConstFloat, ConstBool, Neg)
 
 class Target:
     """What is started. ``slots``: for each task parameter the index of a parameter of the function that is launched,
-    or a number: a constant, or an expression of such parameters. ``kernels``: the functions that run; ``lanes``: those of ``MixedKernels`` by position, or None for a
-    plain submit. ``dumped``: parameters that an inner call marks."""
+    or a number: a constant, or an expression of such parameters. ``kernels``: the functions that run; ``lanes``: those
+    of ``MixedKernels`` by position, or None for a plain submit. ``dumped``: parameters that an inner call marks."""
 
     __slots__ = ("comment", "dumped", "function", "kernels", "lanes", "launch", "slots")
 
@@ -161,19 +161,10 @@ class Targets:
                 f"(FlattenCallExpr, outlining) [{e.span}]"
             )
 
-        def through(e: Any) -> Any:
-            """A slot of the inner call, in terms of the wrapper."""
-            if type(e) is int:
-                return given[e]
-            if type(e) in CONSTANTS:
-                return e
-            count = len(call.args)
-            passed = [argument_index(inner.function, count, i) for i in range(len(inner.function.params))]
-            pairs = [(p, call.args[i]) for p, i in zip(inner.function.params, passed, strict=True) if i is not None]
-            return slot(substitute(e, pairs))
-
         given = [slot(e) for e in call.args]
-        slots = [through(s) for s in inner.slots]
+        passed = [] if all(type(s) is int for s in inner.slots) else arguments_of(inner.function, call)
+        # A number that an inner wrapper computes is computed from what this one passes.
+        slots = [given[s] if type(s) is int else slot(substitute(s, passed)) for s in inner.slots]
         found = Target(wrapper, inner.comment, inner.kernels, inner.lanes, slots)
         marks = [slot(e) for e in call.attrs.get("dump_vars", ())]
         found.dumped = list(dict.fromkeys([*(m for m in marks if type(m) is int), *(given[i] for i in inner.dumped)]))
@@ -182,6 +173,16 @@ class Targets:
             width = {"core_num": call.core_num, "sync_start": call.sync_start}
         found.launch = {**inner.launch, **{k: v for k, v in width.items() if v}, **wrapper.attrs}
         return found
+
+
+def arguments_of(function: Function, call: Any) -> list[tuple[Var, Expr]]:
+    """The scalar parameters of a callee and what is passed for them."""
+    found = []
+    for i, param in enumerate(function.params):
+        index = argument_index(function, len(call.args), i)
+        if index is not None and isinstance(param.type, ScalarType):
+            found.append((param, call.args[index]))
+    return found
 
 
 class _Numbers:
@@ -222,4 +223,4 @@ def _slot_key(slot: Any) -> Any:
     return slot if type(slot) is int else (type(slot), getattr(slot, "value", None) or str(slot))
 
 
-__all__ = ["CONSTANTS", "Target", "Targets", "infer_function_core_type", "inner_calls"]
+__all__ = ["CONSTANTS", "Target", "Targets", "arguments_of", "infer_function_core_type", "inner_calls"]

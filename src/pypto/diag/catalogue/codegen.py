@@ -102,4 +102,12 @@ ENTRIES = (
         "Let the kernel store into the target itself, or create a tensor for each assemble that has no other use.",
         "is not written in place",
     ),
+    _info(
+        "PT1110",
+        "an argument that a scope computes from more than scalars",
+        "The scope around a launch is a task as a whole: what it passes is known before it starts. Arithmetic on "
+        "scalars is done where the scope stands; an element of a tensor can't be read there.",
+        "Read the element in front of the scope, and pass the number.",
+        "is computed inside the scope that launches it",
+    ),
 )

@@ -41,6 +41,8 @@ _OPAQUE_ATTRS = ("external_source", "deferred_completion_waiter", "split_aiv", "
 # What an orchestration does with a tensor itself, waiting for who writes it. It is over before the next statement.
 _SYNCHRONOUS = frozenset(("tensor.read", "tensor.dim"))
 _HOPS = 16
+# A buffer with more names than that is left alone: each call looks at all of them.
+_NAMES = 128
 
 # Parameters of a kernel: the input that is written from now on, and the output that goes.
 Pair = tuple[int, int]
@@ -247,6 +249,12 @@ def _is_synchronous(use: Use) -> bool:
     return use.kind == ARGUMENT and not is_launch(use.node) and use.node.op.name in _SYNCHRONOUS
 
 
+def _slot(loop: Any, value: Any) -> int | None:
+    """The carry of a loop that a value is."""
+    args = loop.iter_args if loop is not None else ()
+    return next((i for i, arg in enumerate(args) if arg is value), None)
+
+
 class _Carry:
     """A carry of a loop. ``source``: what it begins with."""
 
@@ -278,6 +286,7 @@ class _Caller:
         self._facts = site.facts
         self._uses = site.facts.uses
         self._result = result
+        self._kernel = kernel
         self._input = kernel.params[pair[0]]
         self._indices = [argument_index(kernel, len(site.call.args), i) for i in pair]
         at = self._indices[0]
@@ -304,9 +313,9 @@ class _Caller:
     def carry(self) -> _Carry | None:
         """The carry that the input is, if the result is yielded to it and neither is used in any other way."""
         loop, value = self._uses.loop_of[self._stmt], self._value
-        if loop is None or value not in loop.iter_args:
+        slot = _slot(loop, value)
+        if slot is None:
             return None
-        slot = list(loop.iter_args).index(value)
         result = self._result_var()
         if result is None or not self._only(result, YIELDED, loop, slot):
             return None
@@ -340,9 +349,9 @@ class _Caller:
         """The carry of the outermost loop that only hands it in and takes it out again."""
         while True:
             outer, source = self._uses.loop_of[carry.loop], carry.source
-            if outer is None or source not in outer.iter_args:
+            slot = _slot(outer, source)
+            if slot is None:
                 return carry
-            slot = list(outer.iter_args).index(source)
             uses = [use for use in self._uses.of[source] if not use.is_(INITIAL, carry.loop, carry.slot)]
             start = self._uses.extent[carry.loop][0]
             if any(not _is_synchronous(use) or use.position > start for use in uses):
@@ -356,12 +365,14 @@ class _Caller:
     def _is_dead(self, value: Any, loop: Any, carry: _Carry | None) -> bool:
         """Whether the buffers that a value may be are made in this iteration of ``loop``, and nobody but the call, or
         who goes on with the carry, can tell what becomes of them."""
-        origins = self._facts.names.origins(value) if isinstance(value, Var) else None
+        origins = self._facts.names.origins(value, _NAMES) if isinstance(value, Var) else None
         if not origins or any(not self._is_made_in(origin, loop) for origin in origins):
             return False
         end = self._position() if carry is None else self._uses.extent[carry.loop][0]
         but = () if carry is None else (carry.arg, carry.result)
-        for var in self._facts.other_names(origins, but):
+        for count, var in enumerate(self._facts.other_names(origins, but)):
+            if count > _NAMES:
+                return False
             for use in self._uses.of.get(var, ()):
                 if carry is not None and use.is_(INITIAL, carry.loop, carry.slot):
                     continue
@@ -372,10 +383,10 @@ class _Caller:
         return True
 
     def _is_made_in(self, origin: Var, loop: Any) -> bool:
-        params = self._facts.function.params
-        if origin in params:
-            direction = self._facts.function.param_directions[list(params).index(origin)]
-            return loop is None and direction is ParamDirection.Out
+        function = self._facts.function
+        for param, direction in zip(function.params, function.param_directions, strict=True):
+            if param is origin:
+                return loop is None and direction is ParamDirection.Out
         stmt = self._uses.assigned.get(origin)
         if stmt is None or not self._uses.inside(self._uses.defined[origin], loop):
             return False
@@ -392,6 +403,8 @@ class _Caller:
             return False
         if use.index in use.node.attrs.get("arg_direction_overrides", ()) or not self._is_taken_apart(use.stmt):
             return False
+        if use.node.op.name == self._kernel.name and use.index == self._indices[0]:
+            return True  # it will be written there
         return self._facts.callees.direction(use.node, use.index) is not ParamDirection.In
 
     def _is_taken_apart(self, stmt: Any) -> bool:

@@ -14,6 +14,7 @@ stores, carries and returns of it gets the same strides, and so do the results o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 from typing import Any
 
 from ...analysis.callees import Callees, argument_index
@@ -110,7 +111,7 @@ class _Lies:
 
     def __init__(self, function: Function, callees: Callees, is_entry: bool) -> None:
         self._facts = Facts(function, callees)
-        self._slices = created_slices(function, callees)
+        self._slices = created_slices(function, callees) if "tensor.assemble" in call_sites(function).ops else {}
         self._is_caller = function.func_type in _CALLERS
         # Who calls the program hands packed tensors. Who else calls this function may hand parts of others.
         self._unknown = frozenset(() if is_entry else function.params)
@@ -195,7 +196,7 @@ class _Kernel:
         self.strides: dict[int, Strides] = {}
         for i, found in strides.items():
             param = function.params[i]
-            names = facts.other_names([param])
+            names = list(facts.other_names([param]))
             if not facts.uses.opaque and not function.attrs.get("external_source") and _is_only_moved(facts, param, names):
                 self.strides[i] = found
                 self._types.update(dict.fromkeys(names, found))
@@ -267,7 +268,7 @@ class _Body(IRMutator):
         ]
         for var in op.return_vars:
             self.renamed(var)
-        return op.replace(iter_args=FrozenList(args)) if args != list(op.iter_args) else op
+        return op.replace(iter_args=FrozenList(args)) if not all(map(is_, args, op.iter_args)) else op
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------
@@ -291,7 +292,7 @@ class _Calls(IRMutator):
             return op
         var: Any = op.var
         if value.type is not op.value.type and var.type == op.value.type:
-            var = self._remap[var] = var.replace(type=value.type)
+            var = self._remap[op.var] = var.replace(type=value.type)
         return op.replace(var=var, value=value)  # type: ignore[no-any-return]
 
     def _retyped(self, call: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...analysis.buffer_names import BufferNames
@@ -179,7 +179,7 @@ class Facts:
         self.names = BufferNames(function, callees)
         self._users: dict[Var, list[Var]] | None = None
 
-    def other_names(self, roots: Iterable[Var], but: Iterable[Var] = ()) -> list[Var]:
+    def other_names(self, roots: Iterable[Var], but: Iterable[Var] = ()) -> Iterator[Var]:
         """These variables and all that may name the same buffers or parts of them, except through those in ``but``."""
         if self._users is None:
             self._users = {}
@@ -189,12 +189,13 @@ class Facts:
         found = dict.fromkeys(roots)
         closed = set(but)
         waiting = list(found)
+        yield from waiting
         while waiting:
             for user in self._users.get(waiting.pop(), ()):
                 if user not in found and user not in closed:
                     found[user] = None
                     waiting.append(user)
-        return list(found)
+                    yield user
 
 
 def is_launch(call: Any) -> bool:
