@@ -1,5 +1,6 @@
 """OptimizeOrchTensors: spec 06, section 4."""
 
+import random
 import textwrap
 
 import numpy as np
@@ -9,6 +10,7 @@ from spec_kit import noise, parse, zeros
 
 import pypto.language as pl
 from pypto import ir
+from pypto.ops.values import ArrayValue, Buffer
 from pypto.passes.base import Pass
 from pypto.passes.derive_call_directions import derive_call_directions
 from pypto.passes.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
@@ -17,6 +19,7 @@ from pypto.passes.optimize_orch_tensors import optimize_orch_tensors
 from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.emitted import EmittedProgram
 from pypto.runtime.host_executor import RunOptions
+from pypto.runtime.interpreter import Interpreter
 from pypto.verify.properties import IRProperty, get_structural_properties, property_set
 from pypto.verify.registry import PropertyVerifierRegistry
 
@@ -787,3 +790,96 @@ def test_whole_pipeline_and_emitted_code(name):
         emitted.run(list(values.values()), options)
         for key, value in wanted.items():
             np.testing.assert_allclose(values[key], value, rtol=1e-5, atol=1e-6, err_msg=f"{key}, {options}")
+
+
+# --- generated callers ------------------------------------------------------------------------------------------------
+
+
+class _Callers:
+    """Callers of the kernels above, made at random: buffers that are read once or often, in and behind loops."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.count = 0
+        # How often programs of one kind choose an older tensor: 0 makes chains, in which most can be done in place.
+        self.old = self.random.choice([0.0, 0.0, 0.2, 0.5])
+
+    def name(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+    def pick(self, known: list[str]) -> str:
+        return self.random.choice(known) if self.random.random() < self.old else known[-1]
+
+    def call(self, kernel: str, value: str) -> tuple[list[str], str]:
+        out, result = self.name(), self.name()
+        create = f"{out} = pl.create_tensor([32, 32], dtype=pl.FP32)"
+        if self.random.random() < 0.3:
+            return [create, f"{result}, t{result} = pl.submit(self.{kernel}, {value}, {out})"], result
+        return [create, f"{result} = self.{kernel}({value}, {out})"], result
+
+    def loop(self, known: list[str], depth: int) -> list[str]:
+        carry, result = self.name(), self.name()
+        inner = [*known, carry]
+        body = self.block(inner, depth + 1, self.random.randint(0, 1))
+        if depth < 2 and self.random.random() < 0.4:
+            body += self.loop(inner, depth + 1)
+        else:
+            lines, value = self.call("step", self.pick([*known, carry] if self.old else [carry]))
+            body += lines
+            inner.append(value)
+        start = self.pick(known)
+        known.append(result)
+        text = "\n".join([*body, f"{result} = pl.yield_({inner[-1]})"])
+        head = f"for i{carry}, ({carry},) in pl.range({self.random.randint(0, 3)}, init_values=({start},)):"
+        return [head, textwrap.indent(text, "    ")]
+
+    def block(self, known: list[str], depth: int, length: int) -> list[str]:
+        lines = []
+        for _ in range(length):
+            kind = self.random.choice(["copy", "grow", "loop", "step"])
+            if kind == "loop" and depth < 2:
+                lines += self.loop(known, depth)
+            else:
+                more, value = self.call("copy" if kind == "loop" else kind, self.pick(known))
+                lines += more
+                known.append(value)
+        return lines
+
+    def text(self) -> str:
+        known = ["x"]
+        lines, value = self.call("copy", "x")
+        known.append(value)
+        lines += self.block(known, 0, self.random.randint(1, 5))
+        lines += [f"y1 = self.look({known[-1]}, y)", f"z1 = self.look({self.pick(known)}, z)", "return y1, z1"]
+        head = "def main(self, x: f32[32, 32], y: pl.Out[f32[32, 32]], z: pl.Out[f32[32, 32]])"
+        head = f"\n@Orchestration\n{head} -> tuple[f32[32, 32], f32[32, 32]]:\n"
+        return STEP + GROW + head + textwrap.indent("\n".join(lines), "    ")
+
+
+def outputs(program: ir.Program) -> dict[str, np.ndarray]:
+    values = {"x": noise(32, 32), "y": zeros(32, 32), "z": zeros(32, 32)}
+    boxed = [ArrayValue(value, Buffer(value, name, external=True)) for name, value in values.items()]
+    Interpreter(program, "submit", 0).run(program.get_function("main"), boxed)
+    return values
+
+
+def check_generated(seed: int) -> bool:
+    """Whether the pass changed a program; its meaning is that of the text, in all orders that are tried."""
+    program = before(_Callers(seed).text())
+    step = optimize_orch_tensors()
+    after = step(program)
+    if after is program:
+        return False
+    assert step(after) is after
+    PropertyVerifierRegistry.verify_or_throw(FORM, after)
+    wanted = outputs(program)
+    args = lambda: {"x": noise(32, 32), "y": zeros(32, 32), "z": zeros(32, 32)}  # noqa: E731
+    run_all_orders(after, args, wanted)
+    run_all_orders(derive_call_directions()(normalize_return_order()(after)), args, wanted)
+    return True
+
+
+def test_generated_callers():
+    changed = [seed for seed in range(60) if check_generated(seed)]
+    assert len(changed) > 15, changed

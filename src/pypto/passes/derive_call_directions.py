@@ -119,7 +119,7 @@ def _raise(wrapper: Function, known: dict[str, list[ParamDirection]], functions:
 
 
 def _redirected(function: Function, directions: list[ParamDirection]) -> Function:
-    return function.replace(param_directions=FrozenList(directions))  # type: ignore[no-any-return]
+    return function.replace(param_directions=FrozenList(directions))
 
 
 # --- call sites -------------------------------------------------------------------------------------------------------

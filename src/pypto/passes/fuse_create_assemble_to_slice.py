@@ -64,7 +64,7 @@ class FuseCreateAssembleToSlice(FunctionPass):
             return function
         rewrite = _Rewrite(found)
         body = rewrite.visit_stmt(function.body)
-        return function.replace(body=body)  # type: ignore[no-any-return]
+        return function.replace(body=body)
 
 
 def _op(value: Any, name: str) -> bool:
