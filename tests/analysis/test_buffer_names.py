@@ -344,3 +344,35 @@ def f(self, n: idx, a: pl.InOut[f32[8, 8]], b: pl.InOut[f32[8, 8]]) -> f32[8, 8]
     names = BufferNames(function, callees_of(program))
     assert [names.name(v) for v in definitions(function) if v.name_hint in "xyz"] == [None] * 3
     assert not names.views
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (f"t = {NEW}\ny = self.k(a, t)", ["t"]),
+        (f"t = {NEW}\nif n > 0:\n    y = pl.yield_(t)\nelse:\n    y = pl.yield_(b)", ["b", "t"]),
+        (f"for i, (c,) in pl.range(4, init_values=(a,)):\n    t = {NEW}\n    y = pl.yield_(t)", ["a", "t"]),
+        ("y = pl.slice(a, [8, 8], [0, 0])", None),
+        ("s = pl.slice(a, [8, 8], [0, 0])\nif n > 0:\n    y = pl.yield_(s)\nelse:\n    y = pl.yield_(b)", None),
+        ("y = self.itself(a)", None),
+    ],
+)
+def test_origins(body, wanted):
+    names, variables, _ = names_of(body)
+    found = names.origins(variables["y"], 100)
+    assert wanted == (None if found is None else sorted(v.name_hint for v in found))
+
+
+def test_origins_gives_up_at_its_limit():
+    names, variables, _ = names_of("y0 = a\n" + "\n".join(f"y{i + 1} = y{i}" for i in range(9)))
+    assert names.origins(variables["y9"], 10) is None
+    assert names.origins(variables["y9"], 11) == [variables["a"]]
+
+
+def test_candidates_of_a_view_of_a_view():
+    names, variables, _ = names_of(
+        "s = pl.slice(a, [8, 8], [0, 0])\nq = pl.slice(s, [4, 8], [0, 0])\n"
+        "if n > 0:\n    x = pl.yield_(a)\nelse:\n    x = pl.yield_(b)\nz = pl.slice(x, [4, 8], [0, 0])"
+    )
+    assert names.candidates(variables["q"]) == [variables["a"]]
+    assert {v.name_hint for v in names.candidates(variables["z"])} == {"a", "b"}

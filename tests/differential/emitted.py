@@ -17,10 +17,16 @@ import numpy as np
 import pypto.language as pl
 from pypto import ir, passes
 from pypto.ir.enums import FunctionType
+from pypto.ops.values import ArrayValue, Buffer
 from pypto.passes.errors import PassError
 from pypto.runtime.build import CompileFailed
 from pypto.runtime.emitted import EmittedCode, EmittedProgram
+from pypto.runtime.errors import RaceError
 from pypto.runtime.host_executor import RunOptions, TaskError
+from pypto.runtime.interpreter import Interpreter
+from pypto.runtime.races import check_races
+from pypto.runtime.recording import run_record
+from pypto.runtime.task_records import RunRecord
 
 from .run import arguments, difference, run
 
@@ -191,6 +197,25 @@ def _interpret(
             except Exception as error:
                 raise _Wrong(stage, shown(error)) from error
             _same(stage, want, outcome, names)
+    if job.ordered:
+        for args in inputs:
+            report.runs += 1
+            try:
+                check_races(_recorded(program, job.entry, args))
+            except RaceError as error:
+                raise _Wrong("races", shown(error)) from error
+
+
+def _recorded(program: ir.Program, entry: str, args: Sequence[Any]) -> RunRecord:
+    """What each task of a run touches, and the edges, which are those of emitted code."""
+    interpreter = Interpreter(program, record=True, accesses=True, by_parts=False)
+    values = []
+    for param, arg in zip(program[entry].params, args, strict=True):
+        data = arg.copy() if isinstance(arg, np.ndarray) else arg
+        shaped = isinstance(arg, np.ndarray)
+        values.append(ArrayValue(data, Buffer(data, param.name_hint, external=True)) if shaped else data)
+    interpreter.run(program[entry], values)
+    return run_record(interpreter.graph)
 
 
 def _compile(ready: list[_Ready], report: Report) -> list[tuple[_Ready, EmittedProgram]]:

@@ -278,6 +278,71 @@ def test_a_carry_of_an_inner_loop_alone():
     stays(NEST.replace("init_values=(a,)", "init_values=(x1,)"))
 
 
+PARAM = STEP + textwrap.dedent(
+    """
+    @Orchestration
+    def main(self, x0: pl.InOut[f32[32, 32]], y: pl.Out[f32[32, 32]]) -> f32[32, 32]:
+        for i, (cur,) in pl.range(8, init_values=(x0,)):
+            nxt = pl.create_tensor([32, 32], dtype=pl.FP32)
+            res = self.step(cur, nxt)
+            fin = pl.yield_(res)
+        y1 = self.look(fin, y)
+        return y1
+    """
+)
+
+
+def test_a_parameter_that_is_declared_as_written():
+    assert directions(optimized(PARAM), "step") == ["InOut"]
+    program = parse(PARAM)
+    for step in with_the_pass():
+        program = step(program)
+    run_all_orders(program, lambda: {"x0": noise(32, 32), "y": zeros(32, 32)}, {"y": (noise(32, 32) + 8) * 2})
+
+
+def test_the_outcome_is_a_result_of_the_program():
+    """A returned parameter is not handed back as a result."""
+    stays(PARAM.replace("return y1", "return fin"))
+
+
+def test_a_parameter_that_is_declared_as_read():
+    """The caller's own array would change."""
+    stays(PARAM.replace("x0: pl.InOut[f32[32, 32]]", "x0: f32[32, 32]"))
+
+
+@pytest.mark.parametrize("direction", ["Out", "InOut"])
+def test_a_parameter_that_is_written_before(direction):
+    """The caller of the program is to see what was written there."""
+    text = PARAM.replace("x0: pl.InOut", f"x: f32[32, 32], x0: pl.{direction}")
+    stays(text.replace("    for", "    x1 = self.copy(x, x0)\n    for").replace("=(x0,)", "=(x1,)"))
+
+
+def test_loops_one_behind_another():
+    """The second loop goes on with the buffer of the first."""
+    loop = LOOP[LOOP.index("    for") : LOOP.index("    y1")]
+    more = loop.replace("cur", "c2").replace("nxt", "n2").replace("res", "r2").replace("fin", "f2").replace("x1", "fin")
+    text = STEP + LOOP.replace(loop, loop + more).replace("look(fin", "look(f2")
+    after = optimized(text)
+    assert directions(after, "step") == ["InOut"]
+    assert ir.python_print(after.get_function("main")).count("create") == 1
+    same_meaning(text, one_input, lambda x, y: {"y": (x + 16) * 2, "x": x.copy()})
+
+
+def test_a_caller_that_is_no_orchestration_yet():
+    after = optimized(STEP + LOOP.replace("@Orchestration", "@Opaque"))
+    assert directions(after, "step") == ["InOut"]
+
+
+def test_a_wrapper_that_calls_the_kernel_as_well():
+    group = """
+@Group
+def wrap(self, v: f32[32, 32], o: pl.Out[f32[32, 32]]) -> f32[32, 32]:
+    r = self.step(v, o)
+    return r
+"""
+    stays(STEP + group + LOOP)
+
+
 def test_made_anew_in_the_outer_loop():
     text = STEP + textwrap.dedent(
         """
@@ -430,9 +495,13 @@ def test_a_plain_call():
 
 
 def test_a_chain_of_calls():
-    text = STEP + GROW + CALL.replace(
-        "    y1 = self.look(g, y)",
-        "    o2 = pl.create_tensor([32, 32], dtype=pl.FP32)\n    g2 = self.grow(g, o2)\n    y1 = self.look(g2, y)",
+    text = (
+        STEP
+        + GROW
+        + CALL.replace(
+            "    y1 = self.look(g, y)",
+            "    o2 = pl.create_tensor([32, 32], dtype=pl.FP32)\n    g2 = self.grow(g, o2)\n    y1 = self.look(g2, y)",
+        )
     )
     after = optimized(text)
     assert ir.python_print(after.get_function("main")).count("create") == 1
@@ -541,7 +610,10 @@ def test_targets_of_different_width():
 @pytest.mark.parametrize(
     "change",
     {
-        "assembled twice": ("res = pl.yield_(acc2)", "acc3 = pl.assemble(acc2, u, [r * 16, 0])\n        res = pl.yield_(acc3)"),
+        "assembled twice": (
+            "res = pl.yield_(acc2)",
+            "acc3 = pl.assemble(acc2, u, [r * 16, 0])\n        res = pl.yield_(acc3)",
+        ),
         "atomic": ("[r * 16, 64])", "[r * 16, 64], atomic=pl.AtomicType.Add)"),
     }.items(),
     ids=lambda item: item[0].replace(" ", "_"),
@@ -551,6 +623,43 @@ def test_a_buffer_that_stays_packed(change):
     old, new = change[1]
     assert old in INTO
     stays(FILL + INTO.replace(old, new))
+
+
+def test_a_kernel_that_a_wrapper_calls_as_well():
+    group = """
+@Group
+def wrap(self, a: f32[64, 64], r: idx, o: pl.Out[f32[16, 32]]) -> f32[16, 32]:
+    o2 = self.fill(a, r, o)
+    return o2
+"""
+    stays(FILL + group + INTO)
+
+
+def test_a_kernel_with_a_carry_and_a_branch():
+    """All names of the parameter have its strides."""
+    kernel = """
+@InCore
+def fill(self, a: f32[64, 64], r: idx, o: pl.Out[f32[16, 32]]) -> f32[16, 32]:
+    for k, (c,) in pl.range(2, init_values=(o,)):
+        t = pl.load(a, [r * 16 + k * 8, 0], [8, 32])
+        if k > 0:
+            c1 = pl.store(pl.add(t, 1.0), [k * 8, 0], c)
+            c2 = pl.yield_(c1)
+        else:
+            c3 = pl.store(pl.add(t, 1.0), [k * 8, 0], c)
+            c2 = pl.yield_(c3)
+        d = pl.yield_(c2)
+    return d
+"""
+    after = optimized(kernel + INTO)
+    fill = after.get_function("fill")
+    tensors = [v for v in ir.tree.definitions(fill) if isinstance(v.type, ir.TensorType) and v.name_hint[0] != "a"]
+    assert len(tensors) == 6 and all(v.type.tensor_view is not None for v in tensors)
+
+    def want(a, out):
+        return {"out": np.hstack([out[:, :64], a[:, :32] + 1, out[:, 96:]])}
+
+    same_meaning(kernel + INTO, lambda: {"a": noise(64, 64), "out": zeros(64, 128)}, want)
 
 
 def test_a_target_of_unknown_shape():
@@ -626,8 +735,12 @@ def test_loops_left_alone(change):
     assert old in PIECES
     text = PIECES.replace(old, new)
     if "N0" in text:
-        text = text.replace("x: f32[64, 32], o", "x: f32[64, 32], N0: idx, o").replace("o: pl.Out[f32[64, 32]]) -> f32[64, 32]", "o: pl.Out[f32[80, 32]]) -> f32[80, 32]")
-        run = RUN.replace("y: pl.Out[f32[64, 32]]) -> f32[64, 32]", "y: pl.Out[f32[80, 32]]) -> f32[80, 32]").replace("(x, y)", "(x, 16, y)")
+        text = text.replace("x: f32[64, 32], o", "x: f32[64, 32], N0: idx, o").replace(
+            "o: pl.Out[f32[64, 32]]) -> f32[64, 32]", "o: pl.Out[f32[80, 32]]) -> f32[80, 32]"
+        )
+        run = RUN.replace("y: pl.Out[f32[64, 32]]) -> f32[64, 32]", "y: pl.Out[f32[80, 32]]) -> f32[80, 32]").replace(
+            "(x, y)", "(x, 16, y)"
+        )
     else:
         run = RUN
     if "(a, c)" in text:
@@ -719,7 +832,10 @@ def test_strides_of_three_dimensions():
         ("    return y1", "    y1 = self.take(y1, y1)\n    return y1"),
         ("    return y1", "    s2 = pl.slice(other, [16, 64], [0, 0])\n    y1 = self.take(s2, y1)\n    return y1"),
         ("f32[128, 256]", "f32[128, N]"),
-        ("s = pl.slice(big, [16, 64], [r * 16, 0])", "s0 = pl.transpose(big, 0, 1)\n    s = pl.slice(s0, [16, 64], [0, 0])"),
+        (
+            "s = pl.slice(big, [16, 64], [r * 16, 0])",
+            "s0 = pl.transpose(big, 0, 1)\n    s = pl.slice(s0, [16, 64], [0, 0])",
+        ),
     ],
     ids=["a packed tensor elsewhere", "another width elsewhere", "unknown shape", "transposed"],
 )
@@ -730,7 +846,9 @@ def test_strides_left_alone(old, new):
 
 
 def test_a_kernel_that_computes_on_the_tensor_itself():
-    kernel = TAKE.replace("t = pl.load(s, [0, 0], [16, 64])", "v = pl.tensor.add(s, s)\n    t = pl.load(v, [0, 0], [16, 64])")
+    kernel = TAKE.replace(
+        "t = pl.load(s, [0, 0], [16, 64])", "v = pl.tensor.add(s, s)\n    t = pl.load(v, [0, 0], [16, 64])"
+    )
     stays(kernel + SLICE)
 
 

@@ -35,7 +35,7 @@ def nested(n: int, depth: int = 16) -> str:
     """Loop nests, one behind another; the innermost loop makes the step."""
     found = ["s = pl.create_tensor([32, 32], dtype=pl.FP32)", "q0 = self.copy(x, s)"]
     for k in range(n // 8):
-        body = "o = pl.create_tensor([32, 32], dtype=pl.FP32)\n" f"u = self.step(c{k}_{depth - 1}, o)\n"
+        body = f"o = pl.create_tensor([32, 32], dtype=pl.FP32)\nu = self.step(c{k}_{depth - 1}, o)\n"
         body += f"r{k}_{depth - 1} = pl.yield_(u)"
         for level in reversed(range(depth)):
             start = f"q{k}" if level == 0 else f"c{k}_{level - 1}"

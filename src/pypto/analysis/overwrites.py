@@ -28,6 +28,8 @@ from ..ir.program import Function, Program
 from ..ir.stmt import (
     SCOPE_CLASSES,
     AssignStmt,
+    BreakStmt,
+    ContinueStmt,
     EvalStmt,
     ForStmt,
     IfStmt,
@@ -108,7 +110,7 @@ class _Node:
         self.host = False
         self.opaque = False
         self.uses: list[_Use] = []
-        self.deps: list[tuple[Any, bool]] = []  # launches that it names: (launch, of the iteration before)
+        self.deps: list[tuple[_Node, bool]] = []  # launches that it names: (launch, of the iteration before)
 
 
 class _Use:
@@ -148,13 +150,12 @@ class Orders:
         self._modelled = True  # whether all that runs is known here
         self._forms: dict[Var, Affine] = {}
         self._depth: dict[Any, tuple[_Loop, ...]] = {}
-        self._ids: dict[Var, list[tuple[Any, bool]]] = {}
+        self._ids: dict[Any, list[tuple[_Node, bool]]] = {}
         self._twice = assigned_twice(function)
         self._untracked: set[Var] = set()  # tensors made with manual_dep
         self._allocates = False
         self._boxes: dict[Var, tuple[Var, Dims, bool] | None] = {}
         self._nodes: list[_Node] = []
-        self._node_of: dict[Any, _Node] = {}
         self._by_root: dict[Var, list[_Use]] = {}
         for param in function.params:
             self._depth[param] = ()
@@ -166,10 +167,10 @@ class Orders:
         self._stmt(function.body)
         if self._allocates and any(node.manual for node in self._nodes):
             self._modelled = False  # a manual task does not wait for who made its argument
-        self._named: dict[Any, list[_Node]] = {}
+        self._named: dict[_Node, list[_Node]] = {}
         for node in self._nodes:
-            for call, _ in node.deps:
-                self._named.setdefault(call, []).append(node)
+            for named, _ in node.deps:
+                self._named.setdefault(named, []).append(node)
         self._pairs: list[Overwrite] | None = None
 
     # --- answers ------------------------------------------------------------------------------------------------------
@@ -224,6 +225,9 @@ class Orders:
         elif cls is YieldStmt or cls is ReturnStmt:
             for value in stmt.value:
                 self._expr(value)
+        elif cls is BreakStmt or cls is ContinueStmt:
+            self._modelled = False
+            self._edges_left = 0  # what stands behind may not run: no chain is certain
         elif cls is InlineStmt or cls in _SCOPES:
             self._modelled = False  # a kernel that is not outlined yet
 
@@ -255,7 +259,7 @@ class Orders:
         if yielded is not None:
             for arg, value in zip(stmt.iter_args, yielded.value, strict=False):
                 if isinstance(value, Var) and value in self._ids:
-                    self._ids[arg] = [(call, True) for call, before in self._ids[value] if not before]
+                    self._ids[arg] = [(node, True) for node, before in self._ids[value] if not before]
                     self._resolve_late(arg, first)
 
     def _ids_of_branch(self, stmt: IfStmt) -> None:
@@ -263,10 +267,9 @@ class Orders:
         for side, body in enumerate((stmt.then_body, stmt.else_body)):
             last = get_last_yield_stmt(body)
             for var, value in zip(stmt.return_vars, last.value if last is not None else (), strict=False):
-                for call, before in self._ids.get(value, ()) if isinstance(value, Var) else ():
-                    node = self._node_of.get(call)
-                    if node is not None and any(at is stmt and way == side for at, way in node.branch):
-                        self._ids.setdefault(var, []).append((call, before))
+                for node, before in self._ids.get(value, ()):
+                    if any(at is stmt and way == side for at, way in node.branch):
+                        self._ids.setdefault(var, []).append((node, before))
 
     def _results(self, stmt: Any) -> None:
         for var in stmt.return_vars:
@@ -277,15 +280,15 @@ class Orders:
         for node in self._nodes[first:]:
             for e in _edges_of(node.call):
                 if e is arg:
-                    node.deps += self._ids[arg]  # type: ignore[index]
+                    node.deps += self._ids[arg]
 
     def _define(self, var: Var, value: Any) -> None:
         if type(value) is Submit:
-            self._ids[var] = [(value, False)]
+            self._ids[var] = [(self._nodes[-1], False)]  # it has just been added
         elif type(value) is TupleGetItemExpr and isinstance(value.tuple, Var) and value.tuple in self._ids:
             self._ids[var] = self._ids[value.tuple]
         elif type(value) is Call and type(value.op) is GlobalVar:
-            self._ids[var] = [(value, False)]
+            self._ids[var] = [(self._nodes[-1], False)]  # it has just been added
         elif isinstance(value, Var) and value in self._ids:
             self._ids[var] = self._ids[value]
         if isinstance(var.type, TensorType):
@@ -379,7 +382,6 @@ class Orders:
     def _add(self, call: Any) -> _Node:
         node = _Node(len(self._nodes), call, self._loops, self._branch, self._manual)
         self._nodes.append(node)
-        self._node_of[call] = node
         return node
 
     def _use(
@@ -570,7 +572,7 @@ class Orders:
         if way is not None and place == _HERE:
             if self._is_edge(node, behind, level, way):
                 yield _LATER
-            if any(call is node.call and before for call, before in behind.deps) and _common(node, behind) == level:
+            if any(named is node and before for named, before in behind.deps) and _common(node, behind) == level:
                 yield _NEXT
 
     def _arrives(self, node: _Node, place: int, level: int, way: int | None) -> bool:
@@ -588,7 +590,7 @@ class Orders:
                     if other.looks and other.node not in seen:
                         seen.add(other.node)
                         yield other.node
-        for follower in self._named.get(node.call, ()):
+        for follower in self._named.get(node, ()):
             if follower not in seen:
                 seen.add(follower)
                 yield follower
@@ -600,9 +602,9 @@ class Orders:
             return False
         if way is None and (_common(one, other) != level or one.number >= other.number):
             return False
-        for call, before in other.deps:
+        for named, before in other.deps:
             # An id that is carried orders each iteration behind the one before only.
-            if call is one.call and not before and way is None:
+            if named is one and not before and way is None:
                 return True
         if other.manual or other.host:
             return False

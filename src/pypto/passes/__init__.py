@@ -49,6 +49,7 @@ from .manager import PassManager
 from .materialize_runtime_scopes import materialize_runtime_scopes
 from .normalize_return_order import normalize_return_order
 from .normalize_stmt_structure import normalize_stmt_structure
+from .optimize_orch_tensors import optimize_orch_tensors
 from .outline_cluster_scopes import outline_cluster_scopes
 from .outline_hierarchy_scopes import outline_hierarchy_scopes
 from .outline_incore_scopes import outline_incore_scopes
@@ -109,6 +110,7 @@ __all__ = [
     "inline_functions",
     "normalize_return_order",
     "normalize_stmt_structure",
+    "optimize_orch_tensors",
     "outline_cluster_scopes",
     "outline_hierarchy_scopes",
     "outline_incore_scopes",

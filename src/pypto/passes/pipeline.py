@@ -19,6 +19,7 @@ from .inline_functions import inline_functions
 from .materialize_runtime_scopes import materialize_runtime_scopes
 from .normalize_return_order import normalize_return_order
 from .normalize_stmt_structure import normalize_stmt_structure
+from .optimize_orch_tensors import optimize_orch_tensors
 from .outline_cluster_scopes import outline_cluster_scopes
 from .outline_hierarchy_scopes import outline_hierarchy_scopes
 from .outline_incore_scopes import outline_incore_scopes
@@ -49,6 +50,7 @@ _OUTLINING: tuple[PassFactory, ...] = (
 
 # What the orchestration means to the task runtime. Behind the last Simplify nothing moves or folds statements any more.
 _ORCHESTRATION: tuple[PassFactory, ...] = (
+    optimize_orch_tensors,
     normalize_return_order,
     fuse_create_assemble_to_slice,
     derive_call_directions,

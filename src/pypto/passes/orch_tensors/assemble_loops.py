@@ -39,7 +39,7 @@ def _rewritten(function: Function, callees: Callees) -> Function:
     if not found:
         return function
     rewrite = _Rewrite(found)
-    return function.replace(body=rewrite.visit_stmt(function.body))  # type: ignore[no-any-return]
+    return function.replace(body=rewrite.visit_stmt(function.body))
 
 
 class _Assembling:
@@ -58,9 +58,10 @@ def _found(facts: Facts, loop: Any) -> _Assembling | None:
         return None
     uses = facts.uses
     arg, result = loop.iter_args[0], loop.return_vars[0]
-    last = get_last_yield_stmt(loop.body)
-    assemble = uses.assigned.get(last.value[0]) if last is not None else None  # type: ignore[call-overload]
-    create = uses.assigned.get(arg.initValue)
+    last: Any = get_last_yield_stmt(loop.body)
+    assemble = uses.assigned.get(last.value[0]) if last is not None else None
+    start: Any = arg.initValue
+    create = uses.assigned.get(start)
     store_use = _only(facts, result)
     if assemble is None or create is None or store_use is None:
         return None

@@ -14,7 +14,8 @@ else happens to the input. Right, of *every* call of the kernel, since the kerne
 * no other task reads the input. The runtime does not make a writer wait for earlier readers, so such a task could see
   what the call writes.
 
-A tensor that a caller of the program handed in is not overwritten unless it is declared ``pl.Out``.
+A parameter of the caller is overwritten only if it is declared as written (``pl.InOut``, ``pl.Out``), the carry or call
+is all that happens to it, and the outcome is not returned: who calls the program would no longer get it as a result.
 """
 
 from __future__ import annotations
@@ -208,7 +209,7 @@ def _is_whole_load(call: Any, source: Var) -> bool:
     tuples = call.args[1:]
     if not all(type(e) is MakeTuple for e in tuples):
         return False
-    shape = source.type.shape  # type: ignore[attr-defined]
+    shape = source.type.shape
     if any(constant_int(dim) is None for dim in shape) or any(constant_int(at) != 0 for at in tuples[0].elements):
         return False
     return all(extents_equal(e.elements, shape) for e in tuples[1:])
@@ -290,7 +291,7 @@ class _Caller:
         self._input = kernel.params[pair[0]]
         self._indices = [argument_index(kernel, len(site.call.args), i) for i in pair]
         at = self._indices[0]
-        self._value = site.call.args[at] if at is not None else None
+        self._value: Any = site.call.args[at] if at is not None else None
 
     def allows(self) -> bool:
         call, value = self._call, self._value
@@ -366,7 +367,7 @@ class _Caller:
         """Whether the buffers that a value may be are made in this iteration of ``loop``, and nobody but the call, or
         who goes on with the carry, can tell what becomes of them."""
         origins = self._facts.names.origins(value, _NAMES) if isinstance(value, Var) else None
-        if not origins or any(not self._is_made_in(origin, loop) for origin in origins):
+        if not origins or any(not self._is_made_in(origin, loop, value, carry) for origin in origins):
             return False
         end = self._position() if carry is None else self._uses.extent[carry.loop][0]
         but = () if carry is None else (carry.arg, carry.result)
@@ -382,18 +383,29 @@ class _Caller:
                     return False
         return True
 
-    def _is_made_in(self, origin: Var, loop: Any) -> bool:
+    def _is_made_in(self, origin: Var, loop: Any, value: Var, carry: _Carry | None) -> bool:
+        """Whether the caller may do with a buffer what it likes, in one iteration of a loop."""
         function = self._facts.function
         for param, direction in zip(function.params, function.param_directions, strict=True):
             if param is origin:
-                return loop is None and direction is ParamDirection.Out
+                written = direction is not ParamDirection.In and len(self._uses.of[param]) == 1 and value is param
+                return loop is None and written and not self._is_returned(carry)
         stmt = self._uses.assigned.get(origin)
         if stmt is None or not self._uses.inside(self._uses.defined[origin], loop):
             return False
-        value: Any = stmt.value
-        if is_op(value, "tensor.create"):
-            return not value.kwargs.get("manual_dep")
-        return is_launch(value) or type(value) is TupleGetItemExpr
+        made: Any = stmt.value
+        if is_op(made, "tensor.create"):
+            return not made.kwargs.get("manual_dep")
+        return is_launch(made) or type(made) is TupleGetItemExpr
+
+    def _is_returned(self, carry: _Carry | None) -> bool:
+        """Whether the function may return what the call or carry gives: it would be its own parameter then, which is
+        not handed back as a result."""
+        result = self._result_var() if carry is None else carry.result
+        if result is None:
+            return True
+        names = self._facts.other_names([result])
+        return any(use.kind == RETURNED for var in names for use in self._uses.of.get(var, ()))
 
     def _is_harmless(self, use: Use) -> bool:
         """Whether an earlier use of a buffer is over, or waited for, when the call begins to write."""
@@ -431,11 +443,11 @@ def _apply(program: Program, merges: _Merges) -> Program:
 
 def _merged(kernel: Function, pairs: Iterable[Pair]) -> Function:
     params, directions = list(kernel.params), list(kernel.param_directions)
-    for kept, gone in pairs:
+    for kept, _ in pairs:
         directions[kept] = ParamDirection.InOut
     body = substitute(kernel.body, [(params[gone], params[kept]) for kept, gone in pairs])
     left = [i for i in range(len(params)) if i not in {gone for _, gone in pairs}]
-    return kernel.replace(  # type: ignore[no-any-return]
+    return kernel.replace(
         params=FrozenList(params[i] for i in left),
         param_directions=FrozenList(directions[i] for i in left),
         body=body,

@@ -58,7 +58,7 @@ def _rewritten(function: Function, kernels: dict[str, _Kernel]) -> Function:
     if kernels.keys().isdisjoint(call_sites(function).callees):
         return function
     body = _Calls(kernels).visit_stmt(function.body)
-    return function.replace(body=body) if body is not function.body else function  # type: ignore[no-any-return]
+    return function.replace(body=body) if body is not function.body else function
 
 
 # --- what calls hand --------------------------------------------------------------------------------------------------
@@ -182,7 +182,9 @@ def _packed(shape: Sequence[int]) -> Strides:
 def strided(kind: Any, strides: Strides) -> TensorType:
     """A tensor type with these strides."""
     view = kind.tensor_view or TensorView()
-    return TensorType(kind.shape, kind.dtype, kind.memref, TensorView(strides, TensorLayout.ND, view.valid_shape, view.pad))
+    return TensorType(
+        kind.shape, kind.dtype, kind.memref, TensorView(strides, TensorLayout.ND, view.valid_shape, view.pad)
+    )
 
 
 class _Kernel:
@@ -191,13 +193,19 @@ class _Kernel:
     def __init__(self, function: Function, callees: Callees, strides: dict[int, Strides]) -> None:
         self.function = function
         facts = Facts(function, callees)
+        if facts.uses.opaque or function.attrs.get("external_source"):
+            strides = {}
         # All names of these parameters.
         self._types: dict[Var, Strides] = {}
         self.strides: dict[int, Strides] = {}
         for i, found in strides.items():
             param = function.params[i]
             names = list(facts.other_names([param]))
-            if not facts.uses.opaque and not function.attrs.get("external_source") and _is_only_moved(facts, param, names):
+            if (
+                not facts.uses.opaque
+                and not function.attrs.get("external_source")
+                and _is_only_moved(facts, param, names)
+            ):
                 self.strides[i] = found
                 self._types.update(dict.fromkeys(names, found))
         returned = callees.returned_params(function) or ()
@@ -213,7 +221,7 @@ class _Kernel:
             types = [_strided_elements(types[0], self.results)]
         else:
             types = [strided(kind, self.results[i]) if i in self.results else kind for i, kind in enumerate(types)]
-        return function.replace(params=FrozenList(params), body=body, return_types=FrozenList(types))  # type: ignore[no-any-return]
+        return function.replace(params=FrozenList(params), body=body, return_types=FrozenList(types))
 
 
 def _is_only_moved(facts: Facts, param: Var, names: list[Var]) -> bool:
@@ -248,7 +256,7 @@ class _Body(IRMutator):
         if is_op(value, "tile.store") and op.var in self._types:
             value = value.replace(type=strided(value.type, self._types[op.var]))
         var = self.renamed(op.var)
-        return op if var is op.var and value is op.value else op.replace(var=var, value=value)  # type: ignore[no-any-return]
+        return op if var is op.var and value is op.value else op.replace(var=var, value=value)
 
     def visit_if_stmt(self, op: Any) -> Stmt:
         for var in op.return_vars:
