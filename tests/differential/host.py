@@ -392,9 +392,9 @@ class Host(Statements):
             with self.keeping(*before, block):
                 self.statements(0, 3)
             self.stores = stores
-            self.hidden -= hidden
             env.live = {n: v for n, v in env.live.items() if n not in hidden or n == name}
             self.store_to(name, f"{block} * {ROWS}")
+            self.hidden -= hidden
         written = env.live[name]
         env.live = {n: v for n, v in env.live.items() if n in before}
         env.live[name] = replace(written, full=True)
