@@ -12,8 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "programs"))
 from spec_kit import parse
 
 from pypto import ir
-from pypto.analysis.access import Footprints, Touch, box_at, touched_view
+from pypto.analysis.access import Footprints, box_at, touched_view
 from pypto.analysis.callees import callees_of
+from pypto.analysis.touch import Touch
 from pypto.ir.tree import walk
 from pypto.ops.values import ArrayValue, Buffer
 from pypto.passes.convert_to_ssa import convert_to_ssa

@@ -341,6 +341,24 @@ def test_dynamic_sequential_loops_fall_back():
     assert not is_layer(after)
 
 
+@pytest.mark.parametrize("escape", ["break", "continue"])
+def test_loops_that_are_left_early_fall_back(escape):
+    """Their results do not stand for all iterations: the runtime keeps the order, with the same values."""
+    program = source(
+        f"""
+        for i, (c,) in pl.range(4, init_values=(b,)):
+            if i == n:
+                {escape}
+            d = self.row(x, i, c)
+            r = pl.yield_(d)
+        y = self.plus(r, y)
+        """
+    )
+    after = derive(convert_to_ssa()(program))
+    assert not any(EDGES in call.attrs for call in launches(after))
+    assert all(d is not ir.ArgDirection.NoDep for call in launches(after) for d in call.arg_directions)
+
+
 def test_launches_of_one_iteration():
     body = """
     for i, (c, d) in pl.range(4, init_values=(b, y)):

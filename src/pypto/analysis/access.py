@@ -15,7 +15,7 @@ Cost: linear; of a kernel that calls no other function the answer is kept for as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -41,7 +41,7 @@ from ..ir.stmt import (
 )
 from ..ir.tree import walk, walk_stmts
 from ..ir.type import ScalarType, ShapedType, TensorType
-from ..ops.definition import OpDef, Window
+from ..ops.definition import OpDef
 from ..ops.footprint import touched_operands
 from ..ops.registry import REGISTRY
 from .affine import BLOCK, Affine, form_of
@@ -49,53 +49,7 @@ from .buffer_names import BufferNames
 from .buffers import READ, WRITE
 from .callees import Callees, parameter_index
 from .constants import trip_count
-
-
-class Span:
-    """A stretch of one dimension. ``low + size`` is behind its last element; a size below 1 is nothing."""
-
-    __slots__ = ("low", "size")
-
-    def __init__(self, low: Affine, size: Affine) -> None:
-        self.low = low
-        self.size = size
-
-    @property
-    def high(self) -> Affine:
-        return self.low.plus(self.size)
-
-    def forms(self) -> tuple[Affine, Affine]:
-        return self.low, self.size
-
-    def __repr__(self) -> str:
-        return f"[{self.low} : +{self.size}]"
-
-
-# The stretch of each dimension (None: all of it).
-Dims = tuple[Span | None, ...]
-
-
-class Touch:
-    """A box that holds all that is touched. ``exact``: every element of it is touched in every run."""
-
-    __slots__ = ("dims", "exact")
-
-    def __init__(self, dims: Dims, exact: bool) -> None:
-        self.dims = dims
-        self.exact = exact
-
-    def joined(self, other: Touch, both: bool) -> Touch:
-        """A box that holds two. ``both``: both are touched, not one or the other."""
-        dims = tuple(_hull(a, b) for a, b in zip(self.dims, other.dims, strict=True))
-        exact = False
-        if (both and (self.exact or other.exact)) or (self.exact and other.exact):
-            exact = (self.exact and _same_dims(dims, self.dims) and (both or _same_dims(dims, other.dims))) or (
-                other.exact and both and _same_dims(dims, other.dims)
-            )
-        return Touch(dims, exact)
-
-    def __repr__(self) -> str:
-        return f"{'' if self.exact else 'within '}{list(self.dims)}"
+from .touch import Dims, Span, Touch, elements, run_over, same_dims, spans, substituted, window_box, within
 
 
 class Access:
@@ -220,7 +174,7 @@ class _Kernel:
             span if span is not None and all(self._free.issuperset(form.terms) for form in span.forms()) else None
             for span in touch.dims
         )
-        return Touch(dims, touch.exact and not self._leaves and _same_dims(dims, touch.dims))
+        return Touch(dims, touch.exact and not self._leaves and same_dims(dims, touch.dims))
 
     # --- scalars ------------------------------------------------------------------------------------------------------
 
@@ -300,7 +254,7 @@ class _Kernel:
     def _spread(self, var: Var, ends: tuple[Affine, Affine] | None, step: int = 0) -> None:
         """Let a variable run over a range in the boxes of the loop at hand. ``step``: by which, if that is certain."""
         for key, touch in self._touched.items():
-            self._touched[key] = _run_over(touch, var, ends, step)
+            self._touched[key] = run_over(touch, var, ends, step)
 
     def _if(self, stmt: IfStmt) -> None:
         self._expr(stmt.condition)
@@ -416,10 +370,10 @@ class _Kernel:
             return base
         if call.op.name != "tensor.slice" or len(call.args) > 4 or len(call.args[1:3]) != 2:
             return _Place(base.parameter, None)
-        shape, offsets = _elements(call.args[1]), _elements(call.args[2])
+        shape, offsets = elements(call.args[1]), elements(call.args[2])
         if shape is None or offsets is None or not len(shape) == len(offsets) == len(base.dims):
             return _Place(base.parameter, None)
-        return _Place(base.parameter, _within(base.dims, _spans(offsets, shape, self._form)))
+        return _Place(base.parameter, within(base.dims, spans(offsets, shape, self._form)))
 
     def _place(self, value: Any) -> _Place | None:
         """Of a value that lies in one parameter for certain."""
@@ -441,7 +395,7 @@ class _Kernel:
         dims: Dims = (None,) * len(kind.shape)
         exact = False
         if not self._unclear and place.dims is not None and len(place.dims) == len(touch.dims) == len(dims):
-            dims = _within(place.dims, touch.dims)
+            dims = within(place.dims, touch.dims)
             exact = touch.exact and all(
                 span is not None or (a is None and b is None)
                 for span, a, b in zip(dims, place.dims, touch.dims, strict=True)
@@ -462,114 +416,6 @@ class _Kernel:
         for flag in (READ, WRITE):
             if flags & flag:
                 self._add((parameter, flag), touch)
-
-
-# --- boxes ------------------------------------------------------------------------------------------------------------
-
-
-def window_box(window: Window, call: Any, rank: int, form: Callable[[Any], Affine | None]) -> Dims | None:
-    """The box that a window of an op says; None if it does not say one in ``rank`` dimensions."""
-    offsets = _elements(call.args[window.offsets])
-    if offsets is None or len(offsets) != rank:
-        return None
-    extents: Sequence[Any] | None = [1] * rank
-    for i in window.extents:
-        if i < len(call.args):
-            arg = call.args[i]
-            given = _elements(arg) if not isinstance(arg.type, ShapedType) else arg.type.shape
-            if given is None:
-                return None
-            if given:
-                extents = given
-                break
-    if extents is None or len(extents) != rank:
-        return None
-    if window.transposed and call.kwargs.get(window.transposed):
-        extents = [*extents[:-2], extents[-1], extents[-2]]
-    return _spans(offsets, extents, form)
-
-
-def _spans(offsets: Iterable[Any], extents: Iterable[Any], form: Callable[[Any], Affine | None]) -> Dims:
-    found: list[Span | None] = []
-    for offset, extent in zip(offsets, extents, strict=True):
-        low = form(offset)
-        size = Affine(extent) if type(extent) is int else form(extent)
-        found.append(None if low is None or size is None else Span(low, size))
-    return tuple(found)
-
-
-def _elements(e: Any) -> Sequence[Any] | None:
-    return e.elements if type(e) is MakeTuple else None
-
-
-def _within(outer: Dims, inner: Dims) -> Dims:
-    """A box in the dimensions of another one, seen from where that one lies."""
-    found: list[Span | None] = []
-    for a, b in zip(outer, inner, strict=True):
-        if a is None or b is None:
-            found.append(b if a is None else a)
-        else:
-            found.append(Span(a.low.plus(b.low), b.size))
-    return tuple(found)
-
-
-def _hull(a: Span | None, b: Span | None) -> Span | None:
-    """A stretch that holds two; None where it is not known which one begins first."""
-    if a is None or b is None:
-        return None
-    first = b.low.plus(a.low, -1).value
-    last = b.high.plus(a.high, -1).value
-    if first is None or last is None:
-        return None
-    low = a.low if first >= 0 else b.low
-    high = b.high if last >= 0 else a.high
-    return Span(low, high.plus(low, -1))
-
-
-def _same_dims(a: Dims, b: Dims) -> bool:
-    return all(
-        x is y or (x is not None and y is not None and x.low.same(y.low) and x.size.same(y.size))
-        for x, y in zip(a, b, strict=True)
-    )
-
-
-def _run_over(touch: Touch, key: Any, ends: tuple[Affine, Affine] | None, step: int) -> Touch:
-    """A box that holds a box at all values of a variable between two ends; it is never negative in them.
-
-    ``step``: how far apart the values are, which then are all taken; 0 if that is not certain.
-    """
-    dims = []
-    moving = 0
-    exact = touch.exact
-    for span in touch.dims:
-        if span is None or (key not in span.low.terms and key not in span.size.terms):
-            dims.append(span)
-            continue
-        if ends is None or key in span.size.terms:
-            dims.append(None)
-            exact = False
-            continue
-        factor = span.low.terms[key]
-        least, most = ends if factor > 0 else ends[::-1]
-        low = span.low.without(key).plus(least, factor)
-        size = span.size.plus(most, factor).plus(least, -factor)
-        moving += 1
-        extent = span.size.value
-        exact = exact and step != 0 and extent is not None and abs(factor * step) <= extent
-        dims.append(Span(low, size))
-    return Touch(tuple(dims), exact and moving <= 1 and (step != 0 or not moving))
-
-
-def substituted(touch: Touch, values: Callable[[Any], Affine | None]) -> Touch:
-    """A box with forms in place of variables; a dimension in which one has none is touched as a whole."""
-    dims: list[Span | None] = []
-    exact = touch.exact
-    for span in touch.dims:
-        low = span.low.substituted(values) if span is not None else None
-        size = span.size.substituted(values) if span is not None else None
-        dims.append(None if low is None or size is None else Span(low, size))
-        exact = exact and (span is None or dims[-1] is not None)
-    return Touch(tuple(dims), exact)
 
 
 # --- call sites -------------------------------------------------------------------------------------------------------
@@ -605,7 +451,7 @@ def over_blocks(touch: Touch, blocks: Affine | None) -> Touch:
     """The box that all instances of a launch touch together. ``blocks``: how many there are."""
     count = blocks.value if blocks is not None else None
     ends = None if blocks is None else (Affine(), blocks.shifted(-1))
-    return _run_over(touch, BLOCK, ends, 1 if count is not None and count > 0 else 0)
+    return run_over(touch, BLOCK, ends, 1 if count is not None and count > 0 else 0)
 
 
 def placed_at(function: Function, call: Any, form: Callable[[Any], Affine | None]) -> Callable[[Touch], Touch]:

@@ -45,12 +45,13 @@ from ..ir.type import ScalarType, TensorType
 from ..ops.definition import Alias
 from ..ops.footprint import touched_operands
 from ..ops.registry import REGISTRY
-from .access import Access, Dims, Footprints, Span, Touch, assigned_twice, placed_at
+from .access import Access, Footprints, assigned_twice, placed_at
 from .affine import UNBOUNDED, Affine, Range, form_of
 from .buffer_names import BufferNames
 from .buffers import READ, WRITE
 from .callees import Callees, callees_of, parameter_index
 from .constants import trip_count
+from .touch import Dims, Span, Touch
 
 _LIMIT = 4_096  # comparisons of launches a buffer
 # Where a chain of edges has come: the same iteration, the next one, all later ones.

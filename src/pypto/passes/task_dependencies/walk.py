@@ -9,6 +9,7 @@ from typing import Any
 
 from ...analysis.callees import Callees
 from ...analysis.constants import static_trip_count
+from ...analysis.escapes import leaves_its_loop
 from ...analysis.task_marks import is_task
 from ...ir.dtype import DataType
 from ...ir.enums import ArgDirection, ForKind, FunctionType
@@ -234,7 +235,10 @@ class Analysis:
             self._hand_on(frame, covered)
 
     def _loop(self, stmt: Any) -> None:
-        trips = static_trip_count(stmt.start, stmt.stop, stmt.step) if type(stmt) is ForStmt else None
+        escapes = leaves_its_loop(stmt.body)
+        trips = None
+        if type(stmt) is ForStmt and not escapes:
+            trips = static_trip_count(stmt.start, stmt.stop, stmt.step)
         loop = Loop(stmt, type(stmt) is ForStmt and stmt.kind is ForKind.Parallel, trips)
         first = self._count
         outer, self._loops = self._loops, (*self._loops, loop)
@@ -243,7 +247,8 @@ class Analysis:
         self._stmt(stmt.body)
         frame = self._frames.pop()
         values = _yielded(stmt.body)
-        carried = self._carried(stmt, values)
+        # An iteration that is left early hands on other ids than its end does, and launches only part of the tasks.
+        carried = {} if escapes else self._carried(stmt, values)
         self._loops = outer
         self._ids.leave_loop(stmt, values, trips == 1)
         if trips not in (0, 1) and self._meets_itself(loop, frame, carried):
@@ -253,7 +258,7 @@ class Analysis:
                 if launch.index >= first:
                     launch.lowered.clear()
                     self.marked.discard(launch)
-        nameable = (trips is not None and trips > 0) or (trips is None and loop.parallel and not outer)
+        nameable = (trips is not None and trips > 0) or (trips is None and loop.parallel and not outer and not escapes)
         pairs = list(zip(stmt.return_vars, values, strict=False)) if nameable else []
         reason = _LEFT_DYNAMIC if trips is None else _LEFT_STATIC
         self._rename(frame, pairs, reason, first, collects=trips != 1)
