@@ -597,7 +597,7 @@ def covering(wanted: Sequence[Choice], strength: int = 2) -> list[Choice]:
 
 def job(choice: Choice, derive: bool = False) -> Job:
     case = make(choice)
-    return Job(choice.name, case.text, case.inputs, case.expected, derive=derive)
+    return Job(choice.name, case.text, case.inputs, case.expected, derive=derive, races=True)
 
 
 def main() -> int:

@@ -39,6 +39,7 @@ class Loop:
     escapes: bool  # may be left by break and continue
     breaks: bool = True  # by break too
     carries: tuple[str, ...] = ()
+    parallel: bool = False  # the iterations may run at once
     exits: list[Live] = field(default_factory=list)
     nexts: list[Live] = field(default_factory=list)
     reads: set[Root] = field(default_factory=set)
@@ -156,6 +157,10 @@ class Body:
         value = self.env.live[name]
         if not value.writable or name in self.protected or any(root.fixed for root in value.roots):
             return False
+        if self.role in (HOST, SCOPE) and any(
+            loop.parallel and any(root.level <= depth for root in value.roots) for depth, loop in enumerate(self.loops)
+        ):
+            return False  # another iteration may write it at the same time, and what it writes may differ
         others = self.env.sharing(value.roots, name)
         outer = self.loops[-1].outer if self.loops else {}
         return not any(other in outer or other in self.protected for other in others)

@@ -64,9 +64,10 @@ class Fault:
 
 @dataclass
 class Job:
-    """A program to check. ``inputs``: arguments to run it on, None: two that are made up; ``model``: from arguments, how they end (None: the
-    interpreter alone says it). ``ordered``: all orders of its tasks mean the same. ``derive``: with dependencies that
-    the compiler finds in AUTO regions."""
+    """A program to check. ``inputs``: arguments to run it on, None: two that are made up; ``model``: from arguments, how
+    they end (None: the interpreter alone says it). ``ordered``: all orders of its tasks mean the same. ``derive``: with
+    dependencies that the compiler finds in AUTO regions. ``races``: no two tasks may touch the same bytes without an
+    order, whatever the values are."""
 
     name: str
     text: str
@@ -75,6 +76,7 @@ class Job:
     entry: str = "main"
     ordered: bool = True
     derive: bool = False
+    races: bool = False
 
 
 @dataclass
@@ -197,7 +199,7 @@ def _interpret(
             except Exception as error:
                 raise _Wrong(stage, shown(error)) from error
             _same(stage, want, outcome, names)
-    if job.ordered:
+    if job.races:
         for args in inputs:
             report.runs += 1
             try:

@@ -357,7 +357,7 @@ class Statements(Body):
             elif value.limit is None or self.g.chance(30):
                 rebindable.add(name)
                 env.live[name] = replace(value, limit=None)
-        loop = Loop(outer, dict(env.live), rebindable, escapes)
+        loop = Loop(outer, dict(env.live), rebindable, escapes, parallel=parallel)
         self.loops.append(loop)
         self.g.saw(f"loops nested {len(self.loops)} deep")
         return loop

@@ -207,7 +207,7 @@ def test_a_program_without_meaning_is_reported_as_the_source() -> None:
 def test_a_failing_program_shrinks() -> None:
     """By Hypothesis, however little time there is, and by taking parts out of the text, to the least that fails."""
     checker = Checker([_Adds()], orders=0)
-    found = [f for start in range(4) for f in explore(checker, start, 20) if f.fault.kind == "mismatch"]
+    found = [f for start in range(12) for f in explore(checker, start, 20) if f.fault.kind == "mismatch"]
     assert found, "tile.subs is in none of the programs"
     small = shrink(checker, found[0], 20, seconds=2)
     assert small.fault.key == found[0].fault.key

@@ -21,6 +21,7 @@ from pypto import ir
 from pypto.diag.parser_errors import ParserError
 from pypto.ir.names import build_name
 from pypto.ir.traversal import walk
+from pypto.ir.tree import get_last_yield_stmt
 from pypto.passes import (
     CallbackInstrument,
     IRProperty,
@@ -334,7 +335,7 @@ def test_row_9_a_width_from_a_scalar_of_the_loop():
     after = right(text, lambda: {"x": ramp(80, 32), "o": zeros(80, 32)}, lambda x, o: {"o": x})
     [call] = launches(after)
     [loop] = loops(after)
-    width = next(s for s in ir.flatten_to_stmts(loop.body) if bases([s.var]) == ["wide"])
+    width = next(s for s in walk(loop.body) if isinstance(s, ir.AssignStmt) and bases([s.var]) == ["wide"])
     assert call.op.name == "run_spmd_0" and call.attrs["core_num"] is width.var
     assert "core_num" not in after["run_spmd_0"].attrs
 
@@ -720,7 +721,7 @@ def test_row_25_a_task_id_out_of_a_branch():
         for s in walk(after["run"].body)
         if getattr(getattr(s, "value", None), "op", None) is not None and s.value.op.name == "system.task_invalid"
     ]
-    assert ir.flatten_to_stmts(branch.else_body)[-1].value[slot] in invalid
+    assert get_last_yield_stmt(branch.else_body).value[slot] in invalid
 
 
 def test_row_25_a_task_id_out_of_a_loop():

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.differential.test_programs import EXAMPLES, PROGRAMS, ProgramEntry, entries
 
 import pypto.language as pl
 from pypto import ir
@@ -18,7 +19,6 @@ from pypto.runtime.host_executor import RunOptions
 from pypto.runtime.interpreter import Interpreter
 from pypto.runtime.recording import run_record
 from pypto.runtime.task_records import EdgeKind, RunRecord
-from tests.differential.test_programs import EXAMPLES, PROGRAMS, ProgramEntry, entries
 
 OPTIONS = [
     RunOptions(workers=1),

@@ -32,6 +32,10 @@ RIGHT = {
         "else:\n    r = pl.yield_(x)\nreturn x"
     ),
     "carry that nobody reads": "a = L\nfor i, (c,) in pl.range(4, init_values=(y,)):\n    r = pl.yield_(c)\nreturn a",
+    "initial value that an iteration replaces": (
+        "a = L\nfor i, (c,) in pl.range(4, init_values=(y,)):\n    b = pl.create_tensor([8, 8], dtype=pl.FP32)\n"
+        "    r = pl.yield_(b)\nreturn r"
+    ),
     "rebound in a loop that runs": "r = L\nfor i in pl.range(2):\n    y = pl.create_tensor([8, 8], dtype=pl.FP32)\nreturn y",
 }
 WRONG = {
@@ -58,6 +62,16 @@ WRONG = {
     ),
     "carry that the body reads": (
         "a = L\nfor i, (c,) in pl.range(4, init_values=(y,)):\n    z = pl.add(c, 1.0)\n    r = pl.yield_(c)\nreturn a",
+        5,
+    ),
+    "initial value that no iteration may replace": (
+        "a = L\nfor i, (c,) in pl.range(n, init_values=(y,)):\n    b = pl.create_tensor([8, 8], dtype=pl.FP32)\n"
+        "    r = pl.yield_(b)\nreturn r",
+        5,
+    ),
+    "initial value that goes on at a break": (
+        "a = L\nfor i, (c,) in pl.range(4, init_values=(y,)):\n    if n > 2:\n        break\n"
+        "    b = pl.create_tensor([8, 8], dtype=pl.FP32)\n    r = pl.yield_(b)\nreturn r",
         5,
     ),
     "initial value": ("a = L\nfor i, (c,) in pl.range(4, init_values=(y,)):\n    r = pl.yield_(c)\nreturn r", 5),

@@ -10,6 +10,8 @@ from ..ir.node import Role
 from ..ir.stmt import ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt
 from ..ir.traversal import attrs_expressions, walk
 from ..ir.tree import stmt_children
+from .escapes import leaves_its_loop
+from .liveness import runs_at_least_once
 
 _Targets = Sequence[tuple[Var, ...]]
 
@@ -49,7 +51,7 @@ class ResultReads:
                 return True
             return any(
                 var in _variables(arg.initValue) and self._any_read(into)
-                for arg, into in zip(stmt.iter_args, _carries(stmt), strict=True)
+                for arg, into in zip(stmt.iter_args, _started(stmt), strict=True)
             )
         return True
 
@@ -66,7 +68,7 @@ class ResultReads:
                 continue
             if isinstance(stmt, (ForStmt, WhileStmt)):
                 targets = _carries(stmt)
-                self._flow([arg.initValue for arg in stmt.iter_args], targets)
+                self._flow([arg.initValue for arg in stmt.iter_args], _started(stmt))
                 reads = _header(stmt)
             else:
                 if type(stmt) is IfStmt and stmt.return_vars:  # without results a yield is that of the loop around it
@@ -90,6 +92,13 @@ def _carries(loop: ForStmt | WhileStmt) -> _Targets:
     if len(loop.return_vars) != len(loop.iter_args):
         return [(arg,) for arg in loop.iter_args]
     return list(zip(loop.iter_args, loop.return_vars, strict=True))
+
+
+def _started(loop: ForStmt | WhileStmt) -> _Targets:
+    """What the initial values go into: the results, too, unless an iteration certainly runs to its end."""
+    if isinstance(loop, ForStmt) and runs_at_least_once(loop) and not leaves_its_loop(loop.body):
+        return [(arg,) for arg in loop.iter_args]
+    return _carries(loop)
 
 
 def _header(loop: ForStmt | WhileStmt) -> list[Expr]:
