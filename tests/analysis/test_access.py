@@ -1,14 +1,9 @@
 """Which part of a parameter a kernel touches: the box that is found, and that nothing outside of it is touched."""
 
-import sys
 import textwrap
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "programs"))
-
 from spec_kit import parse
 
 from pypto import ir

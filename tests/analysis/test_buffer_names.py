@@ -1,13 +1,9 @@
 """Which buffer the names of an orchestration stand for, and which carries stay one object."""
 
-import sys
 import textwrap
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "programs"))
-
+from buffer_kit import KERNELS, function_of
 from spec_kit import parse
 
 from pypto import ir
@@ -15,42 +11,14 @@ from pypto.analysis.buffer_names import BufferNames
 from pypto.analysis.callees import Callees, callees_of, explicit_returned_params, returned_params
 from pypto.ir.tree import definitions, walk
 
-KERNELS = """
-@InCore
-def k(self, x: f32[8, 8], y: pl.Out[f32[8, 8]]) -> f32[8, 8]:
-    y1 = pl.store(pl.load(x, [0, 0], [8, 8]), [0, 0], y)
-    return y1
-@InCore
-def swap(self, p: pl.InOut[f32[8, 8]], q: pl.InOut[f32[8, 8]]) -> tuple[f32[8, 8], f32[8, 8]]:
-    q1 = pl.store(pl.load(p, [0, 0], [8, 8]), [0, 0], q)
-    return q1, p
-@InCore
-def packed(self, p: pl.InOut[f32[8, 8]], q: pl.InOut[f32[8, 8]]) -> pl.Tuple[f32[8, 8], f32[8, 8]]:
-    q1 = pl.store(pl.load(p, [0, 0], [8, 8]), [0, 0], q)
-    return q1, p
-@InCore
-def fresh(self, x: f32[8, 8]) -> f32[8, 8]:
-    y = pl.tensor.adds(x, 1.0)
-    return y
-@Opaque
-def itself(self, x: f32[8, 8]) -> f32[8, 8]:
-    y = self.itself(x)
-    return y
-"""
 NEW = "pl.create_tensor([8, 8], dtype=pl.FP32)"
 
 
 def names_of(body: str) -> tuple[BufferNames, dict[str, ir.Var], ir.Function]:
     """The names in a function ``f`` of ``a``, ``b`` and ``n``, its variables by name, and itself."""
-    lines = textwrap.indent(textwrap.dedent(body).strip(), "    ")
-    program = parse(
-        KERNELS
-        + "\n@Orchestration\ndef f(self, n: idx, a: pl.InOut[f32[8, 8]], b: pl.InOut[f32[8, 8]]) -> f32[8, 8]:\n"
-        + f"{lines}\n    return a\n"
-    )
-    function = program.get_function("f")
-    assert function is not None
-    return BufferNames(function, callees_of(program)), {v.name_hint: v for v in definitions(function)}, function
+    body = textwrap.dedent(body).strip() + "\nreturn a"
+    program, function, variables = function_of("Orchestration", body, " -> f32[8, 8]")
+    return BufferNames(function, callees_of(program)), variables, function
 
 
 @pytest.mark.parametrize(

@@ -1,48 +1,18 @@
 """Which buffers the names of a region stand for, what it does to those from outside, and which parameters results are."""
 
-import sys
-import textwrap
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "programs"))
-
+from buffer_kit import KERNELS, function_of
 from spec_kit import parse
 
 from pypto import ir
 from pypto.analysis.buffers import READ, WRITE, Buffers
-from pypto.analysis.callees import Callees, argument_index, parameter_index
+from pypto.analysis.callees import Callees, argument_index, callees_of, parameter_index
 from pypto.analysis.constants import constant_int, static_trip_count
-from pypto.ir.tree import definitions
-
-KERNELS = """
-@InCore
-def k(self, x: f32[8, 8], y: pl.Out[f32[8, 8]]) -> f32[8, 8]:
-    y1 = pl.store(pl.load(x, [0, 0], [8, 8]), [0, 0], y)
-    return y1
-@InCore
-def swap(self, p: pl.InOut[f32[8, 8]], q: pl.InOut[f32[8, 8]]) -> tuple[f32[8, 8], f32[8, 8]]:
-    q1 = pl.store(pl.load(p, [0, 0], [8, 8]), [0, 0], q)
-    return q1, p
-@InCore
-def fresh(self, x: f32[8, 8]) -> f32[8, 8]:
-    y = pl.tensor.adds(x, 1.0)
-    return y
-"""
 
 
 def buffers_of(body: str) -> tuple[Buffers, dict[str, ir.Var]]:
-    """The buffers of a function ``f`` of ``a``, ``b`` and ``n``, and its variables by name."""
-    lines = textwrap.indent(textwrap.dedent(body).strip(), "    ")
-    program = parse(
-        KERNELS
-        + f"\n@Opaque\ndef f(self, n: idx, a: pl.InOut[f32[8, 8]], b: pl.InOut[f32[8, 8]]) -> f32[8, 8]:\n{lines}\n"
-    )
-    function = program.get_function("f")
-    assert function is not None
-    found = Buffers(function.body, Callees(program.functions.values()))
-    return found, {v.name_hint: v for v in definitions(function)}
+    program, function, variables = function_of("Opaque", body, " -> f32[8, 8]")
+    return Buffers(function.body, callees_of(program)), variables
 
 
 @pytest.mark.parametrize(
@@ -138,10 +108,6 @@ def looped(self, n: idx, x: f32[8, 8], y: pl.Out[f32[8, 8]]) -> f32[8, 8]:
         d = self.w(x, c)
         e = pl.yield_(d)
     return e
-@Orchestration
-def itself(self, x: f32[8, 8]) -> f32[8, 8]:
-    y = self.itself(x)
-    return y
 """  # fmt: skip
 
 

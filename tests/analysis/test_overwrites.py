@@ -1,13 +1,8 @@
 """Pairs of launches that nothing orders, and when arguments may be narrowed to what is touched."""
 
-import sys
 import textwrap
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "programs"))
-
 from spec_kit import parse
 
 from pypto import ir

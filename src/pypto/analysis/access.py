@@ -45,7 +45,6 @@ from ..ops.definition import OpDef
 from ..ops.footprint import touched_operands
 from ..ops.registry import REGISTRY
 from .affine import BLOCK, Affine, form_of
-from .buffer_names import BufferNames
 from .buffers import READ, WRITE
 from .callees import Callees, parameter_index
 from .constants import trip_count
@@ -130,7 +129,7 @@ class _Kernel:
         self.calls = False
         self._function = function
         self._footprints = footprints
-        self._names = BufferNames(function, footprints.callees)
+        self._names = footprints.callees.names(function)
         self._positions = {param: i for i, param in enumerate(function.params)}
         self._places: dict[Var, _Place] = {}
         self._forms: dict[Var, Affine] = {}

@@ -14,7 +14,7 @@ from typing import Any
 from ..ir.call import Call
 from ..ir.expr import Var
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, ScopeStmt, SeqStmts, Stmt, WhileStmt
-from ..ir.tree import get_last_yield_stmt
+from ..ir.tree import yielded_values
 from ..ir.type import ArrayType
 
 UPDATE = "array.update_element"
@@ -89,7 +89,7 @@ class ArrayNames:
         for i in slots:
             self._loop_of[loop.iter_args[i]] = loop
         self._stmt(loop.body)
-        ends = [self.name(value) for value in _yielded(loop.body)]
+        ends = [self.name(value) for value in yielded_values(loop.body)]
         self._ends[loop] = [ends[i] for i in slots if i < len(ends)]
         for i in slots:
             arg, var = loop.iter_args[i], loop.return_vars[i] if i < len(loop.return_vars) else None
@@ -104,7 +104,7 @@ class ArrayNames:
         self._stmt(stmt.then_body)
         if stmt.else_body is not None:
             self._stmt(stmt.else_body)
-        pairs = zip(stmt.return_vars, _yielded(stmt.then_body), _yielded(stmt.else_body), strict=False)
+        pairs = zip(stmt.return_vars, yielded_values(stmt.then_body), yielded_values(stmt.else_body), strict=False)
         for var, first, second in pairs:
             if isinstance(var.type, ArrayType):
                 self._join(var, first, second)
@@ -146,11 +146,6 @@ class ArrayNames:
         for other in others:
             if isinstance(other, Var):
                 self._group[self._find(other)] = self._find(var)
-
-
-def _yielded(body: Stmt | None) -> list[Any]:
-    last = get_last_yield_stmt(body)
-    return [] if last is None else list(last.value)
 
 
 __all__ = ["UPDATE", "ArrayNames"]

@@ -23,7 +23,7 @@ from ..ir.call import Call
 from ..ir.expr import Expr, IterArg, TupleGetItemExpr, Var
 from ..ir.program import Function
 from ..ir.stmt import ForStmt, IfStmt, Stmt, WhileStmt
-from ..ir.tree import get_last_yield_stmt
+from ..ir.tree import yielded_values
 from ..ir.type import TASK_ID_TYPE, ArrayType, ScalarType, TensorType
 from .buffers import Buffers, Source
 from .callees import Callees
@@ -143,8 +143,7 @@ class BufferNames(Buffers):
         self._joins.append((stmt, [self._yielded(body) for body in bodies]))
 
     def _yielded(self, body: Stmt | None) -> list[list[Source]]:
-        last = get_last_yield_stmt(body)
-        return [self._of(value) for value in last.value] if last is not None else []
+        return [self._of(value) for value in yielded_values(body)]
 
     def _define(self, var: Var, value: Expr) -> None:
         kind = var.type

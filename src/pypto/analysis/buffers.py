@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..ir.call import Call, Submit
+from ..ir.call_types import holds_one_tuple
 from ..ir.enums import ArgEffect, ParamDirection
 from ..ir.expr import Expr, GlobalVar, IterArg, MakeTuple, TupleGetItemExpr, Var
 from ..ir.operands import LEAVES, holds_call
@@ -150,7 +151,7 @@ class Buffers:
             return [self._of(element) for element in e.elements]
         if type(e) in _CALLS and type(e.op) is GlobalVar:  # type: ignore[attr-defined]
             return self._results(e)
-        if type(e) is TupleGetItemExpr and _is_launched_tuple(e.tuple.type):
+        if type(e) is TupleGetItemExpr and holds_one_tuple(e.tuple.type):
             return self._parts(e.tuple)  # the one result of the function is a tuple
         return None
 
@@ -279,7 +280,7 @@ class Buffers:
             for i, arg in enumerate(call.args):
                 if _is_tensor(arg):
                     direction = self._callees.direction(call, i)
-                    self._touch(arg, _FLAGS_OF_DIRECTION[direction], True, call)
+                    self._touch(arg, FLAGS_OF_DIRECTION[direction], True, call)
             self._launched.append(self._results(call))
             return
         definition = REGISTRY.get(call.op.name)
@@ -390,11 +391,6 @@ def _is_tensor(e: Expr) -> bool:
     return isinstance(e.type, TensorType)
 
 
-def _is_launched_tuple(kind: Any) -> bool:
-    """Whether a type is that of a submit of a function that declares one tuple as its result."""
-    return isinstance(kind, TupleType) and len(kind.types) == 2 and isinstance(kind.types[0], TupleType)
-
-
 def _result_count(call: Any) -> int:
     kind = call.type
     if isinstance(kind, TupleType):
@@ -417,7 +413,7 @@ def _op_access(definition: OpDef | None, index: int, call: Any) -> tuple[int, bo
     return (WRITE if effect is ArgEffect.Write else READ | WRITE), renamed and definition.alias is Alias.IS
 
 
-_FLAGS_OF_DIRECTION = {
+FLAGS_OF_DIRECTION = {
     ParamDirection.In: READ,
     ParamDirection.Out: WRITE,
     ParamDirection.InOut: READ | WRITE,
@@ -434,4 +430,4 @@ _STATEMENTS: dict[type, Callable[[Buffers, Any], None]] = {
     **{cls: Buffers._scope for cls in SCOPE_CLASSES},
 }
 
-__all__ = ["READ", "WRITE", "Buffers", "Store"]
+__all__ = ["FLAGS_OF_DIRECTION", "READ", "WRITE", "Buffers", "Store"]

@@ -48,6 +48,14 @@ def argument_index(function: Function, count: int, parameter: int) -> int | None
     return parameter if parameter < count - contexts else None
 
 
+def promises_less(declared: ParamDirection, needed: ParamDirection) -> bool:
+    """Whether a parameter of one direction may not be handed to one of the other: In < Out < InOut."""
+    return _RANK[declared] < _RANK[needed]
+
+
+_RANK = {ParamDirection.In: 0, ParamDirection.Out: 1, ParamDirection.InOut: 2}
+
+
 class Callees:
     """The functions that code may call, and which parameters their results are."""
 

@@ -20,16 +20,17 @@ from ..ir.tree import get_last_yield_stmt, stmt_children
 from ..ir.type import TASK_ID_TYPE
 from .callees import Callees
 from .constants import static_trip_count
-
-# A manual scope that the compiler has made: its ids are edges of the compiler, which are collected apart.
-COMPILER_SCOPE = "__compiler_auto_manual_scope_candidate"
+from .task_marks import is_compiler_owned
 
 Loop = ForStmt | WhileStmt
 
 
 def is_user_manual(stmt: Any) -> bool:
-    """Whether a statement is a manual scope that the user wrote."""
-    return type(stmt) is RuntimeScopeStmt and stmt.manual and not stmt.attrs.get(COMPILER_SCOPE)
+    """Whether a statement is a manual scope that the user wrote.
+
+    In one of the compiler's, ids are edges that the compiler found, which are collected apart.
+    """
+    return type(stmt) is RuntimeScopeStmt and stmt.manual and not is_compiler_owned(stmt)
 
 
 class Carries:
@@ -92,4 +93,4 @@ class Carries:
                 self._sizes[loop.return_vars[i]] = size
 
 
-__all__ = ["COMPILER_SCOPE", "Carries", "is_user_manual"]
+__all__ = ["Carries", "is_user_manual"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..ir.expr import ConstInt, Neg
@@ -14,6 +15,12 @@ def constant_int(e: Any) -> int | None:
     if type(e) is Neg and type(e.operand) is ConstInt:
         return -int(e.operand.value)
     return None
+
+
+def constant_ints(items: Iterable[Any]) -> tuple[int, ...] | None:
+    """The values of integer constants; None if one of them is none."""
+    found = tuple(constant_int(item) for item in items)
+    return None if None in found else found  # type: ignore[return-value]
 
 
 def static_trip_count(start: Any, stop: Any, step: Any) -> int | None:
@@ -31,4 +38,4 @@ def trip_count(start: int, stop: int, step: int) -> int:
     return max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
 
 
-__all__ = ["constant_int", "static_trip_count", "trip_count"]
+__all__ = ["constant_int", "constant_ints", "static_trip_count", "trip_count"]

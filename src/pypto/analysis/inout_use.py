@@ -40,6 +40,7 @@ from ..ir.traversal import CONSTANTS
 from .callees import parameter_index
 from .liveness import runs_at_least_once
 from .result_reads import ResultReads
+from .task_marks import EDGES
 
 
 class Launch:
@@ -99,7 +100,7 @@ _PASSING_ON = (YieldStmt, ForStmt, WhileStmt)
 
 # Lists of variables that only name operands, which are the reads themselves, or launches: in an edge that the compiler
 # found, a tensor stands for the launch that wrote it.
-_NAMING_ATTRS = ("dump_vars", "arg_direction_overrides_vars", "task_id_var", "compiler_manual_dep_edges")
+_NAMING_ATTRS = ("dump_vars", "arg_direction_overrides_vars", "task_id_var", EDGES)
 
 # Where a variable was killed: a call and the position of the argument; None: alive.
 _Kill = tuple[Any, int]

@@ -16,7 +16,8 @@ from typing import Any
 
 from ..ir.call import Call, Submit
 from ..ir.enums import ParamDirection
-from ..ir.expr import GlobalVar, TupleGetItemExpr, Var
+from ..ir.expr import TupleGetItemExpr, Var
+from ..ir.operands import is_launch
 from ..ir.program import Function
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, ScopeStmt, SeqStmts, Stmt, WhileStmt
 from ..ir.tree import get_last_yield_stmt
@@ -91,13 +92,13 @@ def _depths_of_buffers(placed: _Placed, names: BufferNames, callees: Callees) ->
     launches: dict[Var, Any] = {}
     for stmt in placed.assigns:
         var, value = stmt.var, stmt.value
-        if _is_launch(value):
+        if is_launch(value):
             launches[var] = value
         if not isinstance(var.type, TensorType) or names.sources(var):
             continue
         if type(value) is TupleGetItemExpr:
             value = launches.get(value.tuple, value)  # type: ignore[call-overload]
-        if not _is_launch(value):
+        if not is_launch(value):
             if type(value) is Call:
                 waiting[placed.depth[var]].append(var)
             continue
@@ -120,10 +121,6 @@ def _depths_of_buffers(placed: _Placed, names: BufferNames, callees: Callees) ->
             for user in users.get(var, ()):
                 waiting[min(depth, placed.depth[user])].append(user)
     return found
-
-
-def _is_launch(value: Any) -> bool:
-    return type(value) in (Call, Submit) and type(value.op) is GlobalVar
 
 
 __all__ = ["Body", "bodies_handing_out_buffers"]

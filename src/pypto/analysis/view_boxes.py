@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.expr import MakeTuple, Var
+from ..ir.type import ShapedType
 from .buffer_names import BufferNames
-from .constants import constant_int
+from .constants import constant_ints
 
 # (first, behind the last) in each dimension of the buffer.
 Box = tuple[tuple[int, int], ...]
@@ -53,7 +54,7 @@ def disjoint(a: Box | None, b: Box | None) -> bool:
 
 
 def _whole(var: Var) -> Box | None:
-    extents = _constants(getattr(var.type, "shape", None))
+    extents = constant_ints(var.type.shape) if isinstance(var.type, ShapedType) else None
     return None if extents is None else tuple((0, extent) for extent in extents)
 
 
@@ -67,14 +68,9 @@ def _part(call: Any, box: Box | None) -> Box | None:
     return tuple((low + at, low + at + n) for (low, _), at, n in zip(box, offsets, shape, strict=True))
 
 
-def _constants(items: Any) -> list[int] | None:
-    """Constant integers of a tuple expression or a list."""
-    if type(items) is MakeTuple:
-        items = items.elements
-    if items is None or isinstance(items, Var):
-        return None
-    found = [constant_int(item) for item in items]
-    return None if None in found else found  # type: ignore[return-value]
+def _constants(items: Any) -> tuple[int, ...] | None:
+    """Constant integers of a tuple that is written out."""
+    return constant_ints(items.elements) if type(items) is MakeTuple else None
 
 
 __all__ = ["Box", "ViewBoxes", "disjoint"]

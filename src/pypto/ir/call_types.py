@@ -10,6 +10,14 @@ from .mutator import IRMutator
 from .type import ShapedType, TupleType, Type, extent_equal
 
 
+def holds_one_tuple(kind: Type) -> bool:
+    """Whether a type is that of a submit of a function that declares one tuple: the results are one level deeper.
+
+    (The type of a submit is a tuple of the results and the task id.)
+    """
+    return isinstance(kind, TupleType) and len(kind.types) == 2 and isinstance(kind.types[0], TupleType)
+
+
 def deduce_call_return_type(
     callee_params: Sequence[Any], args: Sequence[Expr], return_types: Sequence[Type]
 ) -> list[Type]:

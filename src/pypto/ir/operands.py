@@ -19,6 +19,7 @@ from .expr import (
     ConstBool,
     ConstFloat,
     ConstInt,
+    GlobalVar,
     IterArg,
     MakeTuple,
     MemRef,
@@ -120,4 +121,14 @@ def holds_call(e: Any) -> bool:
     return False
 
 
-__all__ = ["LEAVES", "OPERANDS", "attrs_operands", "holds_call"]
+def is_launch(call: Any) -> bool:
+    """Whether a call launches a function of the program."""
+    return (type(call) is Call or type(call) is Submit) and type(call.op) is GlobalVar
+
+
+def is_op(call: Any, name: str) -> bool:
+    """Whether a value is a call of an op."""
+    return type(call) is Call and type(call.op) is not GlobalVar and call.op.name == name
+
+
+__all__ = ["LEAVES", "OPERANDS", "attrs_operands", "holds_call", "is_launch", "is_op"]

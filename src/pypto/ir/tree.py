@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .call_types import deduce_call_return_type
-from .expr import IterArg, Var
+from .expr import Expr, IterArg, Var
 from .node import IRNode, Kind, Role
 from .program import Function, Program
 from .recursion import deep_recursion
@@ -25,6 +25,7 @@ from .stmt import (
     Stmt,
     WhileStmt,
     YieldStmt,
+    seq,
 )
 from .substitution import deep_clone, definitions, substitute, substitute_expr, substitute_stmt
 from .traversal import (
@@ -132,6 +133,22 @@ def get_last_yield_stmt(body: Stmt | None) -> YieldStmt | None:
         else:
             return None
     return None
+
+
+def yielded_values(body: Stmt | None) -> list[Expr]:
+    """What the yield that ends a body yields; nothing without one."""
+    last = get_last_yield_stmt(body)
+    return [] if last is None else list(last.value)
+
+
+def with_last_yield(body: Stmt, change: Callable[[YieldStmt], Sequence[Stmt]]) -> Stmt:
+    """The body with other statements in place of the yield that ends it (see :func:`get_last_yield_stmt`)."""
+    if type(body) is YieldStmt:
+        return seq(list(change(body)), body.span)
+    if type(body) is SeqStmts:
+        return seq([*body.stmts[:-1], with_last_yield(body.stmts[-1], change)], body.span)
+    assert isinstance(body, (RuntimeScopeStmt, SplitAivScopeStmt)), "the body ends in no yield"
+    return body.replace(body=with_last_yield(body.body, change))  # type: ignore[no-any-return]
 
 
 def own_definitions(stmt: Stmt) -> list[Any]:

@@ -30,7 +30,7 @@ from collections import deque
 from collections.abc import Container
 from typing import Any
 
-from ..analysis.callees import Callees, callees_of, parameter_index
+from ..analysis.callees import Callees, callees_of, parameter_index, promises_less
 from ..analysis.view_boxes import Box, ViewBoxes, disjoint
 from ..ir.call import Submit
 from ..ir.enums import ArgDirection, ForKind, FunctionType, ParamDirection
@@ -47,7 +47,6 @@ from .outlining.policy import HOST_SIDE
 
 _IN, _OUT, _INOUT = ParamDirection.In, ParamDirection.Out, ParamDirection.InOut
 _WRAPPERS = frozenset((FunctionType.Group, FunctionType.Spmd))
-_RANK = {_IN: 0, _OUT: 1, _INOUT: 2}
 # How many written parts of one buffer are told apart; behind that it counts as written everywhere.
 _PARTS = 64
 
@@ -112,7 +111,7 @@ def _raise(wrapper: Function, known: dict[str, list[ParamDirection]], functions:
             if mine is None or inner is None:
                 continue
             direction = known[callee.name][inner]
-            if _RANK[direction] > _RANK[own[mine]]:
+            if promises_less(own[mine], direction):
                 own[mine] = direction
                 rose = True
     return rose

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ..analysis.callees import Callees, callees_of
@@ -41,9 +42,10 @@ from ..ir.enums import FunctionType
 from ..ir.expr import ConstInt, MakeTuple, Var
 from ..ir.mutator import IRMutator
 from ..ir.node import FrozenList
+from ..ir.operands import is_op
 from ..ir.program import Function, Program
-from ..ir.stmt import SCOPE_CLASSES, AssignStmt, ForStmt, SeqStmts, Stmt, WhileStmt, YieldStmt, seq
-from ..ir.tree import get_last_yield_stmt, walk
+from ..ir.stmt import AssignStmt, ForStmt, SeqStmts, Stmt, WhileStmt, YieldStmt
+from ..ir.tree import get_last_yield_stmt, walk, with_last_yield
 from ..ir.type import TensorType
 from ..ops.registry import create_op_call
 from ..verify.properties import IRProperty
@@ -65,10 +67,6 @@ class FuseCreateAssembleToSlice(FunctionPass):
         rewrite = _Rewrite(found)
         body = rewrite.visit_stmt(function.body)
         return function.replace(body=body)
-
-
-def _op(value: Any, name: str) -> bool:
-    return type(value) is Call and value.op.name == name
 
 
 class _Search:
@@ -123,9 +121,9 @@ class _Search:
         value: Any = stmt.value
         if type(value) is MakeTuple:
             self._tuples[stmt.var] = value
-        elif _op(value, "tensor.create"):
+        elif is_op(value, "tensor.create"):
             self._creates[stmt.var] = stmt
-        elif _op(value, "tensor.assemble"):
+        elif is_op(value, "tensor.assemble"):
             source = self._buffers.name(value.args[1])
             for buffer in [source] if source is not None else self._buffers.candidates(value.args[1]):
                 self._assembled.setdefault(buffer, []).append(stmt)
@@ -232,25 +230,18 @@ class _Rewrite(IRMutator):
         return loop.replace(
             iter_args=_without(loop.iter_args, slots),
             return_vars=_without(loop.return_vars, slots),
-            body=_yielding_less(loop.body, slots),
+            body=with_last_yield(loop.body, partial(_yielding_less, slots=slots)),
         )
+
+
+def _yielding_less(last: YieldStmt, slots: Sequence[int]) -> list[Stmt]:
+    """A yield without some of its values; one of nothing goes."""
+    values = _without(last.value, slots)
+    return [last.replace(value=values)] if values else []
 
 
 def _without(items: Sequence[Any], slots: Sequence[int]) -> FrozenList[Any]:
     return FrozenList(item for i, item in enumerate(items) if i not in slots)
-
-
-def _yielding_less(body: Stmt, slots: Sequence[int]) -> Stmt:
-    """The body without some of the values of its last yield; a yield of nothing goes."""
-    stmts = list(body.stmts) if type(body) is SeqStmts else [body]
-    last: Any = stmts[-1]
-    if type(last) is YieldStmt:
-        values = _without(last.value, slots)
-        stmts[-1:] = [last.replace(value=values)] if values else []
-    else:
-        assert type(last) in SCOPE_CLASSES, last
-        stmts[-1] = last.replace(body=_yielding_less(last.body, slots))
-    return seq(stmts, body.span)
 
 
 def created_slices(function: Function, callees: Callees) -> dict[Var, Call]:

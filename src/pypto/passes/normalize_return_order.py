@@ -44,6 +44,7 @@ from typing import Any
 
 from ..analysis.buffers import Buffers
 from ..analysis.callees import Callees
+from ..ir.call_types import holds_one_tuple
 from ..ir.enums import FunctionType, ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, MakeTuple, Submit, TupleGetItemExpr, Var
 from ..ir.mutator import IRMutator
@@ -240,7 +241,7 @@ def _redirected(function: Function, moves: Mapping[str, Moves]) -> Function:
 
 def _is_launched_tuple(call: Any) -> bool:
     """Whether a call is a submit of a kernel that declares one tuple: its results are one level deeper."""
-    return type(call) is Submit and isinstance(call.type.types[0], TupleType)  # type: ignore[attr-defined]
+    return type(call) is Submit and holds_one_tuple(call.type)
 
 
 class _Redirect(IRMutator):

@@ -47,9 +47,9 @@ from ..ir.expr import ConstInt, Expr, GlobalVar, IterArg, MemRef, Var, WindowBuf
 from ..ir.node import FrozenDict, FrozenList
 from ..ir.program import Function, Program
 from ..ir.recursion import deep_recursion
-from ..ir.stmt import Stmt, seq
+from ..ir.stmt import Stmt
 from ..ir.traversal import walk
-from ..ir.tree import deduce_call_return_type, flatten_to_stmts, get_last_yield_stmt, stmt_children
+from ..ir.tree import deduce_call_return_type, flatten_to_stmts, get_last_yield_stmt, stmt_children, with_last_yield
 from ..ir.type import ScalarType, ShapedType, TensorType, TupleType, Type
 from ..ir.type_fields import PLAIN_TYPES, is_closed, map_type, type_expressions
 from ..ops.registry import REGISTRY, build
@@ -515,9 +515,9 @@ class _Simplifier(StatementRemover):
 
     def _spliced(self, op: Any, head: list[Stmt], body: Stmt, results: FrozenList[Any]) -> Stmt:
         """A rewritten body in the place of the statement it was in; what it yielded becomes the results."""
-        stmts = flatten_to_stmts(body)
-        if results:
-            stmts, last = _without_yield(stmts)
+        last = get_last_yield_stmt(body) if results else None
+        stmts = flatten_to_stmts(body if last is None else with_last_yield(body, lambda _: ()))
+        if last is not None:
             above = last.leading_comments
             assigned = list(self._bindings(results, last.value, op))
             if above and assigned:
@@ -606,15 +606,6 @@ def _has_own_escape(body: Stmt) -> bool:
         if cls is not st.ForStmt and cls is not st.WhileStmt:
             stack += stmt_children(stmt)
     return False
-
-
-def _without_yield(stmts: list[Stmt]) -> tuple[list[Stmt], st.YieldStmt]:
-    """The statements without their last yield, which may lie in scopes at the end, and the yield."""
-    last: Any = stmts[-1]
-    if type(last) is st.YieldStmt:
-        return stmts[:-1], last
-    inner, found = _without_yield(flatten_to_stmts(last.body))
-    return [*stmts[:-1], last.replace(body=seq(inner, last.body.span))], found
 
 
 __all__ = ["Simplify", "simplify"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..analysis.task_marks import EDGES
 from ..ir import stmt as st
 from ..ir.enums import ArgDirection
 from ..ir.expr import Call, Submit, TupleGetItemExpr, Var
@@ -17,7 +18,6 @@ from ..ir.program import Program
 from ..ir.traversal import walk
 from .graph import Task
 
-EDGES = "compiler_manual_dep_edges"
 _LAUNCHES = (Call, Submit)
 _CARRYING = (st.ForStmt, st.WhileStmt, st.IfStmt)
 _WRITES = (ArgDirection.InOut, ArgDirection.Output, ArgDirection.OutputExisting)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from .._lazy import np
 from ..diag.location import Location
 from .element_types import dtype_of
 from .errors import ProgramError
+from .host_cpu import usable_cores
 from .native_library import (
     ELEMENT_TYPES,
     ERRORS,
@@ -328,14 +328,8 @@ def _address(function: Any) -> int | None:
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def usable_workers() -> int:
-    """How many threads execute when nothing is said: the cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-
-
 def _native_options(options: RunOptions) -> Options:
-    workers = options.workers if options.workers is not None else usable_workers()
+    workers = options.workers if options.workers is not None else usable_cores()
     if workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
     made = Options(workers=workers, seed=options.seed & (2**64 - 1), clusters=workers)

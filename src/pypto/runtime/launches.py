@@ -8,7 +8,9 @@ from typing import Any
 from ..analysis.access import box_at
 from ..analysis.lineage import return_lineage, returns_views
 from ..analysis.overwrites import narrowing_of
+from ..analysis.task_marks import EDGES
 from ..ir import expr as x
+from ..ir.call_types import holds_one_tuple
 from ..ir.enums import ArgDirection, FunctionType, ParamDirection
 from ..ir.expr import Expr
 from ..ir.program import Function, Program
@@ -16,7 +18,7 @@ from ..ir.type import TensorType, TupleType
 from ..ops.numpy_types import numpy_dtype
 from ..ops.values import ArrayValue, EvalContext, empty
 from .activations import Activations
-from .derived_edges import EDGES, DerivedEdges
+from .derived_edges import DerivedEdges
 from .errors import ProgramError
 from .frames import Frame
 from .graph import Tag, Task
@@ -73,9 +75,7 @@ class Launches(Activations):
         blocks = 1 if expr.core_num is None else self.eval(expr.core_num, frame)
         results, task = self._launch(function, args, expr, frame, deps, blocks, expr.predicate)
         if isinstance(expr.type, TupleType):
-            if len(expr.type.types) == 2 and isinstance(
-                expr.type.types[0], TupleType
-            ):  # the callee declares one tuple as its result
+            if holds_one_tuple(expr.type):
                 return tuple(results), task
             return (*results[: len(expr.type.types) - 1], task)
         return task

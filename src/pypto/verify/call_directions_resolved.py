@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.callees import parameter_index
+from ..analysis.callees import parameter_index, promises_less
 from ..ir.enums import ArgDirection, FunctionType, ParamDirection
 from ..ir.program import Function, Program
 from ..ir.type import TensorType
@@ -13,7 +13,6 @@ from .properties import IRProperty
 from .registry import Findings, verifies
 
 _KEY = "arg_directions"
-_RANK = {ParamDirection.In: 0, ParamDirection.Out: 1, ParamDirection.InOut: 2}
 _D = ArgDirection
 ALLOWED: dict[ParamDirection, frozenset[ArgDirection]] = {
     ParamDirection.In: frozenset((_D.Input, _D.NoDep)),
@@ -72,7 +71,7 @@ def _check_wrapper(
         if mine is None or inner is None:
             continue
         declared, needed = function.param_directions[mine], callee.param_directions[inner]
-        if _RANK[declared] < _RANK[needed]:
+        if promises_less(declared, needed):
             text = f"{function.func_type.name} function '{function.name}' has stale param_directions_: parameter "
             text += f"'{function.params[mine].name_hint}' is {declared.name}, '{callee.name}' takes it as {needed.name}"
             findings.error(4, text, call.span)

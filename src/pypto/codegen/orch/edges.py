@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...analysis.constants import static_trip_count
+from ...analysis.task_marks import EDGES
 from ...ir.dtype import DataType
 from ...ir.enums import ParamDirection
 from ...ir.expr import Call, ConstInt, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
@@ -31,8 +32,6 @@ from ..runtime_names import INVALID_ID, RuntimeNames
 from ..text import Group, Local
 from .base import Member
 from .deps import Dependencies
-
-_KEY = "compiler_manual_dep_edges"
 
 
 class Collection:
@@ -68,7 +67,7 @@ class Edges(Dependencies):
         written: set[Var] = set()
         call = stmt.value if type(stmt) is AssignStmt else stmt.expr if type(stmt) is EvalStmt else None
         if isinstance(call, (Call, Submit)):
-            for edge in call.attrs.get(_KEY, ()):
+            for edge in call.attrs.get(EDGES, ()):
                 waits[edge] = 1
             written.update(self._named(None, call))
             return waits, written
@@ -336,7 +335,7 @@ def _wanted(function: Function) -> set[Var]:
         edge
         for node in walk(function.body)
         if type(node) in (Call, Submit) and type(node.op) is GlobalVar
-        for edge in node.attrs.get(_KEY, ())
+        for edge in node.attrs.get(EDGES, ())
     ]
     if not work:
         return set()

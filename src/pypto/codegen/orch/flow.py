@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...analysis.escapes import carried_at_escapes
+from ...analysis.task_marks import EDGES
 from ...diag.errors import InternalError
 from ...ir.dtype import DataType
 from ...ir.enums import ForKind
@@ -176,7 +177,7 @@ class Flow(Launches):
             raise InternalError(f"Misplaced op '{name}' in Orchestration function '{self.function.name}' [{call.span}]")
 
     def _dummy(self, var: Var | None, call: Call) -> None:
-        edges = self.derived_ids(call.attrs.get("compiler_manual_dep_edges", ()))
+        edges = self.derived_ids(call.attrs.get(EDGES, ()))
         comment = "Phase-fence barrier {}: dependency-only dummy task"
         self.barrier(comment, "phase_fence_barrier_{}", var, call.attrs.get("manual_dep_edges", ()), edges)
 

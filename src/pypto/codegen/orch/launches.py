@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...analysis.callees import argument_index
+from ...analysis.task_marks import EDGES
 from ...diag.errors import InternalError
 from ...ir.dtype import DataType
 from ...ir.enums import ArgDirection, CoreType, ParamDirection
@@ -244,9 +245,7 @@ class Launches(Edges):
 
     def _wait(self, params: str, call: Any) -> None:
         user = call.deps if type(call) is Submit else call.attrs.get("manual_dep_edges", ())
-        self.dependency_block(
-            params, user, self.derived_ids(call.attrs.get("compiler_manual_dep_edges", ())), call.span
-        )
+        self.dependency_block(params, user, self.derived_ids(call.attrs.get(EDGES, ())), call.span)
 
     def _width(self, params: str, target: Target, call: Any) -> None:
         if type(call) is Submit:

@@ -14,12 +14,13 @@ from ...ir.enums import FunctionType, MemorySpace, ParamDirection
 from ...ir.expr import IterArg, MakeTuple, Var
 from ...ir.mutator import IRMutator
 from ...ir.node import FrozenList
+from ...ir.operands import is_op
 from ...ir.program import Function, Program
 from ...ir.stmt import AssignStmt, ForStmt, SeqStmts, Stmt
 from ...ir.tree import get_last_yield_stmt
 from ...ir.type import TensorType
 from ...ops.registry import create_op_call
-from .uses import ARGUMENT, INITIAL, YIELDED, Facts, Use, is_op
+from .uses import ARGUMENT, INITIAL, YIELDED, Facts, Use
 
 # What a tile can be stored from.
 _STORED = (None, MemorySpace.Vec, MemorySpace.Acc)

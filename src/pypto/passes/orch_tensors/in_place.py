@@ -29,12 +29,13 @@ from ...ir.enums import FunctionType, ParamDirection
 from ...ir.expr import IterArg, MakeTuple, Submit, TupleGetItemExpr, Var
 from ...ir.mutator import IRMutator
 from ...ir.node import FrozenDict, FrozenList
+from ...ir.operands import is_launch, is_op
 from ...ir.program import Function, Program
 from ...ir.stmt import AssignStmt, ForStmt, SeqStmts, Stmt, WhileStmt
 from ...ir.substitution import substitute
 from ...ir.type import TensorType, extents_equal
 from ...verify.call_sites import call_sites
-from .uses import ARGUMENT, INITIAL, MENTIONED, NAMED, RETURNED, YIELDED, Facts, Use, is_launch, is_op
+from .uses import ARGUMENT, INITIAL, MENTIONED, NAMED, RETURNED, YIELDED, Facts, Use
 
 _CALLERS = frozenset((FunctionType.Orchestration, FunctionType.Opaque))
 # Kernels of which the text does not say all, or that run in another way than it reads.

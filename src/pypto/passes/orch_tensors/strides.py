@@ -18,17 +18,19 @@ from operator import is_
 from typing import Any
 
 from ...analysis.callees import Callees, argument_index
-from ...analysis.constants import constant_int
+from ...analysis.constants import constant_ints
+from ...ir.call_types import holds_one_tuple
 from ...ir.enums import FunctionType, TensorLayout
 from ...ir.expr import MakeTuple, Submit, Var
 from ...ir.mutator import IRMutator
 from ...ir.node import FrozenList
+from ...ir.operands import is_launch, is_op
 from ...ir.program import Function, Program
 from ...ir.stmt import AssignStmt, ForStmt, Stmt, WhileStmt
 from ...ir.type import TensorType, TensorView, TupleType
 from ...verify.call_sites import call_sites
 from ..fuse_create_assemble_to_slice import created_slices
-from .uses import ARGUMENT, INITIAL, NAMED, RETURNED, YIELDED, Facts, is_launch, is_op
+from .uses import ARGUMENT, INITIAL, NAMED, RETURNED, YIELDED, Facts
 
 _CALLERS = frozenset((FunctionType.Orchestration, FunctionType.Opaque))
 
@@ -102,7 +104,7 @@ def _is_news(kind: Any, strides: Strides) -> bool:
     view = kind.tensor_view
     if view is not None and (view.stride or view.layout is not TensorLayout.ND):
         return False
-    shape = _constants(kind.shape)
+    shape = constant_ints(kind.shape)
     return shape is not None and len(shape) == len(strides) and strides[-1:] == (1,) and strides != _packed(shape)
 
 
@@ -140,10 +142,10 @@ class _Lies:
 
     def _of_buffer(self, name: Var) -> Strides | None:
         kind: Any = name.type
-        view, shape = kind.tensor_view, _constants(kind.shape)
+        view, shape = kind.tensor_view, constant_ints(kind.shape)
         if name in self._unknown or shape is None or (view is not None and view.layout is not TensorLayout.ND):
             return None
-        return _constants(view.stride) if view is not None and view.stride else _packed(shape)
+        return constant_ints(view.stride) if view is not None and view.stride else _packed(shape)
 
 
 def _of_part(part: Var, view: Any, whole: Strides | None) -> Strides | None:
@@ -155,18 +157,13 @@ def _of_part(part: Var, view: Any, whole: Strides | None) -> Strides | None:
     if view.op.name == "tensor.slice":
         rank = len(view.args[1].type.types)
         if len(view.args) > 4:
-            axes = _constants(view.args[4].elements) if type(view.args[4]) is MakeTuple else None
+            axes = constant_ints(view.args[4].elements) if type(view.args[4]) is MakeTuple else None
             if axes is None:
                 return None
             dropped = {axis % rank for axis in axes}
     if not 0 < rank <= len(whole):
         return None
     return tuple(stride for i, stride in enumerate(whole[len(whole) - rank :]) if i not in dropped)
-
-
-def _constants(items: Any) -> Strides | None:
-    found = tuple(constant_int(item) for item in items)
-    return None if None in found else found  # type: ignore[return-value]
 
 
 def _packed(shape: Sequence[int]) -> Strides:
@@ -310,7 +307,7 @@ class _Calls(IRMutator):
             return call
         if isinstance(kind, TensorType):
             return call.replace(type=strided(kind, results[0]))
-        if type(call) is Submit and isinstance(kind.types[0], TupleType):
+        if type(call) is Submit and holds_one_tuple(kind):
             return call.replace(type=TupleType([_strided_elements(kind.types[0], results), *kind.types[1:]]))
         return call.replace(type=_strided_elements(kind, results))
 

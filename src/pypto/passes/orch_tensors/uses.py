@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...analysis.buffer_names import BufferNames
 from ...analysis.callees import Callees
-from ...ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
+from ...ir.expr import Call, Expr, Submit, TupleGetItemExpr, Var
 from ...ir.node import Kind, Role
 from ...ir.program import Function
 from ...ir.stmt import (
@@ -176,7 +175,7 @@ class Facts:
         self.function = function
         self.callees = callees
         self.uses = Uses(function)
-        self.names = BufferNames(function, callees)
+        self.names = callees.names(function)
         self._users: dict[Var, list[Var]] | None = None
 
     def other_names(self, roots: Iterable[Var], but: Iterable[Var] = ()) -> Iterator[Var]:
@@ -198,16 +197,6 @@ class Facts:
                     yield user
 
 
-def is_launch(call: Any) -> bool:
-    """Whether a call launches a function of the program."""
-    return (type(call) is Call or type(call) is Submit) and type(call.op) is GlobalVar
-
-
-def is_op(call: Any, name: str) -> bool:
-    """Whether a value is a call of an op."""
-    return type(call) is Call and type(call.op) is not GlobalVar and call.op.name == name
-
-
 __all__ = [
     "ARGUMENT",
     "INITIAL",
@@ -219,6 +208,4 @@ __all__ = [
     "Facts",
     "Use",
     "Uses",
-    "is_launch",
-    "is_op",
 ]

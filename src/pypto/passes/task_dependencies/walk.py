@@ -26,7 +26,7 @@ from ...ir.stmt import (
     Stmt,
     WhileStmt,
 )
-from ...ir.tree import get_last_yield_stmt
+from ...ir.tree import yielded_values
 from ...ir.type import ArrayType, ScalarType, TensorType
 from .launches import SURE, Access, Launch, Loop, TaskIds, covers
 from .places import Part, Place, Places
@@ -224,7 +224,7 @@ class Analysis:
             if body is not None:
                 self._frames.append(_Frame())
                 self._stmt(body)
-                left.append((self._frames.pop(), _yielded(body)))
+                left.append((self._frames.pop(), yielded_values(body)))
         self._branches -= 1
         for i, var in enumerate(stmt.return_vars):
             self._ids.join(var, [values[i] for _, values in left if i < len(values)])
@@ -246,7 +246,7 @@ class Analysis:
         self._frames.append(_Frame())
         self._stmt(stmt.body)
         frame = self._frames.pop()
-        values = _yielded(stmt.body)
+        values = yielded_values(stmt.body)
         # An iteration that is left early hands on other ids than its end does, and launches only part of the tasks.
         carried = {} if escapes else self._carried(stmt, values)
         self._loops = outer
@@ -489,11 +489,6 @@ def _index(access: Access) -> int:
 
 def _deps(call: Any) -> Iterable[Any]:
     return call.deps if type(call) is Submit else ()
-
-
-def _yielded(body: Stmt) -> list[Any]:
-    last = get_last_yield_stmt(body)
-    return [] if last is None else list(last.value)
 
 
 def _is_tracked(access: Access) -> bool:

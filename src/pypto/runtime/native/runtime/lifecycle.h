@@ -34,30 +34,39 @@ inline Run::Run(Crew& crew, const Program& program, const Options& options, Repo
 
 inline Run::~Run() = default;
 
+// What this thread works for, while it runs an orchestration: a kernel may run another program.
+class OnBehalf {
+   public:
+    explicit OnBehalf(Run* run) {
+        Run::current = run;
+        Run::executing = nullptr;
+    }
+    ~OnBehalf() {
+        Run::current = run_;
+        Run::executing = task_;
+        Run::executing_kernel = kernel_;
+    }
+    OnBehalf(const OnBehalf&) = delete;
+    OnBehalf& operator=(const OnBehalf&) = delete;
+
+   private:
+    Run* run_ = Run::current;
+    const Task* task_ = Run::executing;
+    int32_t kernel_ = Run::executing_kernel;
+};
+
 inline bool Run::go() {
-    Run* outer = current;  // a kernel may run another program
-    const Task* outer_task = executing;
-    const int32_t outer_kernel = executing_kernel;
-    current = this;
-    executing = nullptr;
+    const OnBehalf work(this);
     if (take_arguments()) {
         if (!alone_) crew_.begin(this);
         run_orchestration();
-        if (!finish()) {
-            current = outer;
-            executing = outer_task;
-            executing_kernel = outer_kernel;
-            return false;
-        }
+        if (!finish()) return false;
         over_.store(true, std::memory_order_release);
         if (!alone_) crew_.end();
         // Shares in tasks whose blocks others have run: idle threads would look at them again and again.
         while (const Work share = find(crew_.worker(0))) execute(crew_.worker(0), share);
     }
     clear();
-    current = outer;
-    executing = outer_task;
-    executing_kernel = outer_kernel;
     return true;
 }
 
@@ -114,13 +123,11 @@ inline void Run::clear() {
     reclaim_unused();
     for (Allocation* each : argument_allocations_) reclaim(each);
     for (uint32_t i = 0; i < crew_.size(); ++i) {
-        std::vector<Event>& found = crew_.worker(i).events;
-        events_.insert(events_.end(), found.begin(), found.end());
-        found.clear();
-    }
-    for (uint32_t i = 0; i < crew_.size(); ++i) {
-        counters_.stolen += crew_.worker(i).stolen;
-        crew_.worker(i).stolen = 0;
+        Worker& worker = crew_.worker(i);
+        events_.insert(events_.end(), worker.events.begin(), worker.events.end());
+        worker.events.clear();
+        counters_.stolen += worker.stolen;
+        worker.stolen = 0;
     }
     counters_.tasks = submitted_;
 }
