@@ -187,10 +187,14 @@ def test_an_orchestration_that_never_ends():
 
 def test_an_interrupt_ends_the_run_and_its_worker():
     pid = worker_pid()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        run_kernel("never_ends")
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_kernel("never_ends")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not exists(pid)
     assert run_kernel("fine").tolist() == [3] * 4
 
