@@ -136,9 +136,9 @@ def test_arguments_of_a_call_that_leaves_out_outputs():
     tensor, ctx = ir.TensorType([8], ir.DataType.FP32), ir.CommCtxType()
     params = [ir.Var("x", tensor, ir.Span.unknown()), *(ir.Var(n, tensor, ir.Span.unknown()) for n in ("o", "p"))]
     function = ir.Function("k", [*params, ir.Var("c", ctx, ir.Span.unknown())], [], ir.SeqStmts([]))
-    assert [parameter_index(function, 2, i) for i in range(2)] == [0, 3]
-    assert [argument_index(function, 2, i) for i in range(4)] == [0, None, None, 1]
-    assert [parameter_index(function, 4, i) for i in range(4)] == [0, 1, 2, 3]
+    assert [parameter_index(function.params, 2, i) for i in range(2)] == [0, 3]
+    assert [argument_index(function.params, 2, i) for i in range(4)] == [0, None, None, 1]
+    assert [parameter_index(function.params, 4, i) for i in range(4)] == [0, 1, 2, 3]
 
 
 def test_constants_and_trips():

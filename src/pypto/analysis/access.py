@@ -335,7 +335,7 @@ class _Kernel:
         for i, arg in enumerate(call.args):
             if not isinstance(arg.type, TensorType):
                 continue
-            index = parameter_index(function, len(call.args), i)
+            index = parameter_index(function.params, len(call.args), i)
             access = footprint[index] if index is not None else None
             if access is None:
                 self._touch_all(arg, READ | WRITE)
@@ -429,7 +429,7 @@ def values_of(function: Function, call: Any, form: Callable[[Any], Affine | None
     """What the free variables of a callee's boxes are, as forms of the caller; those of the block index stay."""
     values: dict[Any, Affine] = {BLOCK: Affine(0, {BLOCK: 1})}
     for i, arg in enumerate(call.args):
-        index = parameter_index(function, len(call.args), i)
+        index = parameter_index(function.params, len(call.args), i)
         if index is None:
             continue
         param = function.params[index]
@@ -470,7 +470,7 @@ def touched_view(call: Any, argument: int, footprints: Footprints) -> tuple[list
     """
     function = footprints.callees.of(call)
     footprint = footprints.of(function) if function is not None else None
-    index = parameter_index(function, len(call.args), argument) if function is not None else None
+    index = parameter_index(function.params, len(call.args), argument) if function is not None else None
     access = footprint[index] if footprint is not None and index is not None else None
     touch = access.touched if access is not None else None
     if touch is None or function is None:

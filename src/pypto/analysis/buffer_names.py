@@ -6,7 +6,7 @@ its own, too, since it is another object for the runtime; ``views`` tells of wha
 copies, what a function returns of its arguments, assembled targets, carries and results of branches as far as all that
 flows into them names one buffer.
 
-``BufferNames`` is :class:`.buffers.Buffers` for a whole function: the same edges, the same solution, in linear time.
+``BufferNames`` is :class:`.roots.Roots` for a whole function: the same edges, the same solution, in linear time.
 
 A carry that moves from buffer to buffer has no name in this sense. Still, within one iteration it is one buffer, and a
 loop inside that carries it on must be seen to keep it. So behind the names there is a second, weaker answer, which is
@@ -25,13 +25,13 @@ from ..ir.program import Function
 from ..ir.stmt import ForStmt, IfStmt, Stmt, WhileStmt
 from ..ir.tree import yielded_values
 from ..ir.type import TASK_ID_TYPE, ArrayType, ScalarType, TensorType
-from .buffers import Buffers, Source
 from .callees import Callees
+from .roots import Roots, Source
 
 _JOINS: frozenset[type] = frozenset((IfStmt, ForStmt, WhileStmt))
 
 
-class BufferNames(Buffers):
+class BufferNames(Roots):
     """The buffers of a function in SSA form.
 
     ``views``: variable -> the call that makes it a view of its first operand.
@@ -51,6 +51,8 @@ class BufferNames(Buffers):
                 self._resolve_branch(stmt, yielded)
             else:
                 self._resolve_loop(stmt, yielded[0])
+        # Kept with the function, so that it must not hold the program.
+        del self._callees, self._joins
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -141,6 +143,9 @@ class BufferNames(Buffers):
         super()._stmt(stmt)
         bodies = (stmt.then_body, stmt.else_body) if type(stmt) is IfStmt else (stmt.body,)
         self._joins.append((stmt, [self._yielded(body) for body in bodies]))
+
+    def _expr(self, e: Any) -> None:
+        """What is read and written is not asked here."""
 
     def _yielded(self, body: Stmt | None) -> list[list[Source]]:
         return [self._of(value) for value in yielded_values(body)]

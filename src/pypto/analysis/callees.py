@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ..ir.enums import FunctionType, ParamDirection
-from ..ir.expr import GlobalVar
+from ..ir.expr import GlobalVar, Var
 from ..ir.program import Function, Program
-from ..ir.stmt import ReturnStmt
+from ..ir.stmt import ReturnStmt, Stmt
 from ..ir.tree import walk_stmts
 from ..ir.type import CommCtxType, TensorType, TupleType
 
@@ -17,31 +17,36 @@ if TYPE_CHECKING:
     from .buffer_names import BufferNames
 
 
-def parameter_index(function: Function, count: int, argument: int) -> int | None:
+# What a caller knows of the results of a function: its parameters, for each result the index of the one that it is
+# (None: some other value; the whole is None if nothing is known), and which results are unclear.
+Results = tuple[Sequence[Var], tuple[int | None, ...] | None, frozenset[int]]
+
+
+def parameter_index(params: Sequence[Var], count: int, argument: int) -> int | None:
     """The parameter that an argument of a call with ``count`` arguments stands for, or None.
 
     A submit may leave out outputs that the runtime allocates. They stand in front of the trailing communication
     contexts, which are always passed.
     """
-    total = len(function.params)
+    total = len(params)
     if count > total:
         return argument if argument < total else None
     if count < total:
         contexts = 0
-        while contexts < count and isinstance(function.params[total - 1 - contexts].type, CommCtxType):
+        while contexts < count and isinstance(params[total - 1 - contexts].type, CommCtxType):
             contexts += 1
         if argument >= count - contexts:
             return total - count + argument
     return argument
 
 
-def argument_index(function: Function, count: int, parameter: int) -> int | None:
+def argument_index(params: Sequence[Var], count: int, parameter: int) -> int | None:
     """The argument of a call with ``count`` arguments that stands for a parameter; None if it is left out."""
-    total = len(function.params)
+    total = len(params)
     if count >= total:
         return parameter
     contexts = 0
-    while contexts < count and isinstance(function.params[total - 1 - contexts].type, CommCtxType):
+    while contexts < count and isinstance(params[total - 1 - contexts].type, CommCtxType):
         contexts += 1
     if parameter >= total - contexts:
         return parameter - (total - count)
@@ -63,7 +68,6 @@ class Callees:
         self._functions = {function.name: function for function in functions}
         self._returned: dict[Function, tuple[int | None, ...] | None] = {}
         self._unclear: dict[Function, frozenset[int]] = {}
-        self._names: dict[Function, BufferNames] = {}
 
     def add(self, functions: Iterable[Function]) -> None:
         """More functions, for instance those that a pass has made."""
@@ -78,7 +82,7 @@ class Callees:
         function = self.of(call)
         if function is None:
             return ParamDirection.InOut
-        index = parameter_index(function, len(call.args), argument)
+        index = parameter_index(function.params, len(call.args), argument)
         return ParamDirection.InOut if index is None else function.param_directions[index]
 
     def returned_params(self, function: Function) -> tuple[int | None, ...] | None:
@@ -87,10 +91,10 @@ class Callees:
         The whole answer is None while it is being found (a function that calls itself).
         """
         if function not in self._returned:
-            known = _OF_LEAF.get(function)
-            if known is not None:
-                self._returned[function], self._unclear[function] = known
-                return known[0]
+            known = _OF_LEAF.get(function.body)
+            if known is not None and known[0] is function.params:
+                self._returned[function], self._unclear[function] = known[1:]
+                return known[1]
             self._returned[function] = None
             self._returned[function] = self._trace(function)
         return self._returned[function]
@@ -103,19 +107,33 @@ class Callees:
         self.returned_params(function)
         return self._unclear.get(function, frozenset())
 
+    def results(self, name: str) -> Results:
+        """What the results of a call of this function are."""
+        function = self._functions.get(name)
+        if function is None:
+            return (), None, frozenset()
+        return function.params, self.returned_params(function), self._unclear.get(function, frozenset())
+
     def names(self, function: Function) -> BufferNames:
-        """Which buffer each tensor variable of a function names: found once for all who ask these callees."""
-        found = self._names.get(function)
-        if found is None:
+        """Which buffer each tensor variable of a function names.
+
+        Found once for a function, as long as what the functions that it calls return is the same.
+        """
+        found = _NAMES.get(function)
+        if found is None or not all(self._is_still(name, known) for name, known in found.basis.items()):
             from .buffer_names import BufferNames
 
-            found = self._names[function] = BufferNames(function, self)
+            found = _NAMES[function] = BufferNames(function, self)
         return found
 
-    def _trace(self, function: Function) -> tuple[int | None, ...]:
-        from .buffers import Buffers
+    def _is_still(self, name: str, known: Results) -> bool:
+        params, returned, unclear = self.results(name)
+        return params is known[0] and returned == known[1] and unclear == known[2]
 
-        buffers = Buffers(function.body, self)
+    def _trace(self, function: Function) -> tuple[int | None, ...]:
+        from .roots import Roots
+
+        buffers = Roots(function.body, self)
         position = {param: i for i, param in enumerate(function.params)}
         found: tuple[int | None, ...] | None = None
         unclear: set[int] = set()
@@ -128,7 +146,7 @@ class Callees:
         if found is not None:
             self._unclear[function] = frozenset(unclear)
             if not buffers.calls_functions:
-                _OF_LEAF[function] = found, self._unclear[function]
+                _OF_LEAF[function.body] = function.params, found, self._unclear[function]
             return found
         if function.func_type in _WRAPPERS:
             return self._forwarded(function, buffers)
@@ -144,8 +162,9 @@ class Callees:
         return tuple(position.get(root) if root is not None else None for root in fitting[0])
 
 
-# The answers for functions that call no others: facts about these alone.
-_OF_LEAF: WeakKeyDictionary[Function, tuple[tuple[int | None, ...], frozenset[int]]] = WeakKeyDictionary()
+# The answers for functions that call no others: facts about these alone, by the body.
+_OF_LEAF: WeakKeyDictionary[Stmt, Results] = WeakKeyDictionary()
+_NAMES: WeakKeyDictionary[Function, BufferNames] = WeakKeyDictionary()
 
 _WRAPPERS = frozenset((FunctionType.Group, FunctionType.Spmd))
 _KERNELS = frozenset((FunctionType.InCore, FunctionType.AIC, FunctionType.AIV))
@@ -221,6 +240,7 @@ def _returns_whole_tuple(function: Function) -> bool:
 
 __all__ = [
     "Callees",
+    "Results",
     "argument_index",
     "callees_of",
     "explicit_returned_params",

@@ -209,7 +209,7 @@ class _Walk:
                 return
         call, argument = self._dead[var]
         callee = self._functions[call.op]
-        index = parameter_index(callee, len(call.args), argument)
+        index = parameter_index(callee.params, len(call.args), argument)
         assert index is not None
         self.found.append(StaleRead(var, at, Launch(call, argument, callee, callee.param_directions[index])))
 
@@ -235,7 +235,7 @@ class _Walk:
             callee = self._functions.get(call.op)
             if callee is not None and callee.func_type is not FunctionType.Inline:
                 for i in range(count):
-                    index = parameter_index(callee, count, i)
+                    index = parameter_index(callee.params, count, i)
                     if index is not None and callee.param_directions[index] is not ParamDirection.In:
                         found.append(i)
         return found

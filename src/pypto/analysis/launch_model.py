@@ -278,7 +278,7 @@ class LaunchModel:
         for i, arg in enumerate(call.args):
             if not isinstance(arg.type, TensorType):
                 continue
-            index = parameter_index(function, len(call.args), i) if function is not None else None
+            index = parameter_index(function.params, len(call.args), i) if function is not None else None
             access = footprint[index] if footprint is not None and index is not None else None
             direction = ArgDirection.NoDep if i in overrides else directions[i]
             if access is not None and placed is not None:

@@ -118,7 +118,7 @@ def _written_arguments(call: Any, program: Program | None) -> list[Any]:
     found = []
     for i, arg in enumerate(call.args):
         if isinstance(arg, Var):
-            index = parameter_index(callee, len(call.args), i)
+            index = parameter_index(callee.params, len(call.args), i)
             if index is not None and callee.param_directions[index] is not ParamDirection.In:
                 found.append(arg)
     return found

@@ -42,6 +42,7 @@ import msgspec
 import pypto.verify as _verifiers  # noqa: F401  registers the verifiers
 
 from ..ir.enums import CoreType, FunctionType, ParamDirection
+from ..ir.paused_gc import paused_gc
 from ..ir.program import Function, Program
 from ..ir.recursion import deep_recursion
 from ..ir.span import Span
@@ -85,6 +86,7 @@ class OrchestrationResult(msgspec.Struct, frozen=True):
     positions: Mapping[int, Span] = MappingProxyType({})
 
 
+@paused_gc()
 def generate_orchestration(
     program: Program, func: Function, *, runtime: str | RuntimeNames = CURRENT
 ) -> OrchestrationResult:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import gc
 import linecache
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,6 +15,7 @@ from ..diag.parser_errors import ParserError, ParserSyntaxError
 from ..ir.attrs import normalize_attr
 from ..ir.enums import FunctionType, Level, Role, SplitMode
 from ..ir.expr import Expr, Var
+from ..ir.paused_gc import paused_gc
 from ..ir.program import Function, Program
 from ..ir.tree import walk
 from .closure import Closure, dotted
@@ -154,18 +153,6 @@ def parse_function(
             return parser.parse()
     except ParserError as error:
         raise _with_lines(error, source)  # noqa: B904  (the same error, now with its lines)
-
-
-@contextmanager
-def paused_gc() -> Iterator[None]:
-    """No collector runs while a tree grows: everything made is kept, so each pass over it would be wasted."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 # --- programs ---------------------------------------------------------------------------------------------------------

@@ -15,10 +15,11 @@ from typing import Any
 from ..diag.concise import BUG_CLASS_EXCEPTIONS
 from ..diag.parser_errors import ParserError, ParserSyntaxError
 from ..ir.enums import FunctionType, Level, Role
+from ..ir.paused_gc import paused_gc
 from ..ir.program import Function, Program
 from ..ir.span import Span
 from .closure import dotted
-from .entry import SOURCE_MAPS, paused_gc
+from .entry import SOURCE_MAPS
 from .errors import did_you_mean
 from .source import SourceMap, forget, remember, split_lines
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from ..diag.parser_errors import ParserError
 from ..frontend.closure import MISSING
 from ..frontend.context import ProgramContext, Signature
-from ..frontend.entry import paused_gc
 from ..frontend.errors import Suppressed
 from ..frontend.function_parser import FunctionOptions
 from ..ir.dtype import DataType
 from ..ir.enums import FunctionType, Level, ParamDirection, Role, TensorLayout
 from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, GlobalVar, Var
 from ..ir.extents import extent_key
+from ..ir.paused_gc import paused_gc
 from ..ir.program import Function, Program
 from ..ir.type import (
     INDEX_TYPE,

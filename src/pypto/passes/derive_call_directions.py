@@ -107,7 +107,7 @@ def _raise(wrapper: Function, known: dict[str, list[ParamDirection]], functions:
             continue
         for i, arg in enumerate(site.call.args):
             mine = position.get(arg)
-            inner = parameter_index(callee, len(site.call.args), i)
+            inner = parameter_index(callee.params, len(site.call.args), i)
             if mine is None or inner is None:
                 continue
             direction = known[callee.name][inner]
@@ -141,7 +141,7 @@ def _is_open(call: Any, callees: Callees) -> bool:
     given, total = len(call.args), len(callee.params)
     if type(call) is not Submit:
         return given == total
-    passed = {parameter_index(callee, given, i) for i in range(given)}
+    passed = {parameter_index(callee.params, given, i) for i in range(given)}
     return given <= total and all(i in passed or callee.param_directions[i] is _OUT for i in range(total))
 
 
@@ -219,7 +219,7 @@ class _Directions(IRMutator):
         if callee is None:
             return call
         given = call.args
-        inner = [parameter_index(callee, len(given), i) for i in range(len(given))]
+        inner = [parameter_index(callee.params, len(given), i) for i in range(len(given))]
         params = [callee.param_directions[i] if i is not None else _INOUT for i in inner]
         new = call
         if _is_open(call, self._callees):

@@ -39,11 +39,11 @@ Needs SplitIncoreOrch and IncoreTileOps; gives ReturnParamsExplicit. Cost: linea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..analysis.buffers import Buffers
-from ..analysis.callees import Callees
+from ..analysis.callees import Callees, callees_of
+from ..analysis.roots import Roots
 from ..ir.call_types import holds_one_tuple
 from ..ir.enums import FunctionType, ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, MakeTuple, Submit, TupleGetItemExpr, Var
@@ -76,7 +76,7 @@ class NormalizeReturnOrder(Pass):
     produced = (IRProperty.ReturnParamsExplicit,)
 
     def run(self, program: Program) -> Program:
-        callees = Callees(program.functions.values())
+        callees = callees_of(program)
         functions = [_with_explicit_params(function, callees) for function in program.functions.values()]
         moves = _moves_of_all(functions)
         if moves:
@@ -89,10 +89,10 @@ class NormalizeReturnOrder(Pass):
 
 def _with_explicit_params(function: Function, callees: Callees) -> Function:
     returns = [stmt for stmt, _ in inventory(function).of(ReturnStmt)]
-    if function.func_type not in _RETURNING or not returns:
-        return function
-    roots = Buffers(function.body, callees).returns
     params = set(function.params)
+    if function.func_type not in _RETURNING or all(_is_clear(value, params) for s in returns for value in s.value):
+        return function
+    roots = Roots(function.body, callees).returns
     new: dict[Stmt, Stmt] = {}
     names: NameSupply | None = None
     for stmt, found in zip(returns, roots, strict=True):
@@ -102,6 +102,11 @@ def _with_explicit_params(function: Function, callees: Callees) -> Function:
         names = names or NameSupply(function)
         new[stmt] = _explicit_return(stmt, known, names)
     return function.replace(body=_Replace(new).visit_stmt(function.body)) if new else function
+
+
+def _is_clear(value: Expr, params: Collection[Any]) -> bool:
+    """Whether a returned value says by itself which parameter it is, or can be none."""
+    return value in params or not isinstance(value.type, (TensorType, TupleType))
 
 
 def _is_to_change(function: Function, stmt: Any, roots: list[Var | None]) -> bool:

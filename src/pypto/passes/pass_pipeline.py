@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from ..compile_profiling import get_active_profiler
+from ..ir.paused_gc import paused_gc
 from ..ir.program import Program
 from ..verify.checks import DiagnosticCheckRegistry, DiagnosticPhase, emit, get_default_diagnostic_phase
 from ..verify.diagnostics import Diagnostic, VerificationError, generate_report
@@ -45,6 +46,7 @@ class PassPipeline:
         """The passes, in order."""
         return list(self._passes)
 
+    @paused_gc()
     def run(self, program: Program) -> Program:
         """The program after all passes.
 

@@ -54,7 +54,7 @@ def _check_launch(function: Function, call: Any, callee: Function, findings: Fin
             text = f"argument {i} of type {arg.type} has direction {direction.name}, expected {expected}"
             findings.error(2, f"{which}: {text}", call.span)
             continue
-        index = parameter_index(callee, len(call.args), i)
+        index = parameter_index(callee.params, len(call.args), i)
         if not tensor or index is None:
             continue
         param = callee.param_directions[index]
@@ -67,7 +67,7 @@ def _check_wrapper(
     function: Function, call: Any, callee: Function, position: dict[Any, int], findings: Findings
 ) -> None:
     for i, arg in enumerate(call.args):
-        mine, inner = position.get(arg), parameter_index(callee, len(call.args), i)
+        mine, inner = position.get(arg), parameter_index(callee.params, len(call.args), i)
         if mine is None or inner is None:
             continue
         declared, needed = function.param_directions[mine], callee.param_directions[inner]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.buffers import Buffers
 from ..analysis.callees import callees_of
+from ..analysis.roots import Roots
 from ..ir.enums import FunctionType
 from ..ir.program import Function, Program
 from ..ir.stmt import ReturnStmt
@@ -35,7 +35,7 @@ def check(function: Function, findings: Findings, program: Program) -> None:
     position = {param: i for i, param in enumerate(function.params)}
     if all(value in position for stmt in returns for value in stmt.value):
         return
-    for stmt, roots in zip(returns, Buffers(function.body, callees_of(program)).returns, strict=True):
+    for stmt, roots in zip(returns, Roots(function.body, callees_of(program)).returns, strict=True):
         if len(stmt.value) != len(roots):
             _check_tuple(function, stmt, [position.get(root) for root in roots], findings)  # type: ignore[arg-type]
             continue

@@ -133,7 +133,7 @@ class Launches(Edges):
                 number = substitute(slot, arguments_of(function, call))
                 found.append(Argument(_D.Scalar, self._scalar_argument(number, param.type), False))
                 continue
-            index = argument_index(function, len(call.args), slot)
+            index = argument_index(function.params, len(call.args), slot)
             if index is None:
                 if slot not in made:
                     made[slot] = self._allocated_output(function, slot, call, params)
@@ -235,7 +235,7 @@ class Launches(Edges):
     def _dump(self, params: str, target: Target, function: Function, call: Any) -> None:
         marks = [self.mention(e) for e in call.attrs.get("dump_vars", ())]
         for index in target.dumped:
-            at = argument_index(function, len(call.args), index)
+            at = argument_index(function.params, len(call.args), index)
             if at is not None and isinstance(call.args[at].type, TensorType):
                 marks.append(self.mention(call.args[at]))
         if marks:
@@ -359,7 +359,7 @@ class Launches(Edges):
             if source is None:
                 values.append(self._no_source(function, kind, position))
                 continue
-            argument = argument_index(function, len(call.args), source)
+            argument = argument_index(function.params, len(call.args), source)
             if argument is None:
                 assert outputs is not None  # only a Submit leaves arguments out
                 values.append(Member(outputs, f".get_ref({order.index(source)})"))

@@ -179,7 +179,7 @@ def arguments_of(function: Function, call: Any) -> list[tuple[Var, Expr]]:
     """The scalar parameters of a callee and what is passed for them."""
     found = []
     for i, param in enumerate(function.params):
-        index = argument_index(function, len(call.args), i)
+        index = argument_index(function.params, len(call.args), i)
         if index is not None and isinstance(param.type, ScalarType):
             found.append((param, call.args[index]))
     return found

@@ -229,7 +229,7 @@ class _Walk:
         lineage = return_lineage(function) if function is not None else None
         if function is None or lineage is None or returns_views(function):
             return None
-        indices = [None if i is None else argument_index(function, len(args), i) for i in lineage]
+        indices = [None if i is None else argument_index(function.params, len(args), i) for i in lineage]
         return [None if i is None else self._root(args[i]) for i in indices]
 
 

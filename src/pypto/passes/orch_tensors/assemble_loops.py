@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...analysis.callees import Callees
+from ...analysis.callees import Callees, callees_of
 from ...analysis.constants import constant_int
 from ...ir.enums import FunctionType, MemorySpace, ParamDirection
 from ...ir.expr import IterArg, MakeTuple, Var
@@ -20,6 +20,7 @@ from ...ir.stmt import AssignStmt, ForStmt, SeqStmts, Stmt
 from ...ir.tree import get_last_yield_stmt
 from ...ir.type import TensorType
 from ...ops.registry import create_op_call
+from ...verify.call_sites import call_sites
 from .uses import ARGUMENT, INITIAL, YIELDED, Facts, Use
 
 # What a tile can be stored from.
@@ -28,12 +29,14 @@ _STORED = (None, MemorySpace.Vec, MemorySpace.Acc)
 
 def store_pieces(program: Program) -> Program:
     """The program with these loops rewritten, in all its kernels."""
-    callees = Callees(program.functions.values())
+    callees = callees_of(program)
     return program.with_functions([_rewritten(function, callees) for function in program.functions.values()])
 
 
 def _rewritten(function: Function, callees: Callees) -> Function:
     if function.func_type is not FunctionType.InCore or function.attrs.get("external_source"):
+        return function
+    if "tile.assemble" not in call_sites(function).ops:
         return function
     facts = Facts(function, callees)
     found = [loop for stmt in facts.uses.extent if (loop := _found(facts, stmt)) is not None]

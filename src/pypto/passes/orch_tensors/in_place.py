@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...analysis.callees import Callees, argument_index
+from ...analysis.callees import argument_index, callees_of
 from ...analysis.constants import constant_int
 from ...ir.enums import FunctionType, ParamDirection
 from ...ir.expr import IterArg, MakeTuple, Submit, TupleGetItemExpr, Var
@@ -81,7 +81,7 @@ class _Site:
 class _Search:
     def __init__(self, program: Program) -> None:
         self._functions = program.functions.values()
-        self._callees = Callees(self._functions)
+        self._callees = callees_of(program)
         self._sites: dict[str, list[_Site] | None] = {}
 
     def run(self) -> _Merges:
@@ -222,7 +222,7 @@ def _is_whole_load(call: Any, source: Var) -> bool:
 def _output_made_for(site: _Site, kernel: Function, pair: Pair) -> Any:
     """The statement that makes the output of a call; None if the runtime makes it; False if it is not made for it."""
     call, uses = site.call, site.facts.uses
-    at = argument_index(kernel, len(call.args), pair[1])
+    at = argument_index(kernel.params, len(call.args), pair[1])
     if at is None:
         return None
     create = uses.assigned.get(call.args[at])
@@ -290,7 +290,7 @@ class _Caller:
         self._result = result
         self._kernel = kernel
         self._input = kernel.params[pair[0]]
-        self._indices = [argument_index(kernel, len(site.call.args), i) for i in pair]
+        self._indices = [argument_index(kernel.params, len(site.call.args), i) for i in pair]
         at = self._indices[0]
         self._value: Any = site.call.args[at] if at is not None else None
 
@@ -475,10 +475,10 @@ class _Calls(IRMutator):
         instead: dict[Any, Any] = {}
         gone: list[int] = []
         for kept, lost in self._merges.pairs[kernel.name]:
-            at = argument_index(kernel, len(call.args), lost)
+            at = argument_index(kernel.params, len(call.args), lost)
             if at is not None:
                 gone.append(at)
-                instead[call.args[at]] = call.args[argument_index(kernel, len(call.args), kept) or 0]
+                instead[call.args[at]] = call.args[argument_index(kernel.params, len(call.args), kept) or 0]
         args = [arg for i, arg in enumerate(call.args) if i not in gone]
         return call.replace(args=FrozenList(args), attrs=_attrs(call.attrs, gone, instead))
 

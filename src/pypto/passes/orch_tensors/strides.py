@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from operator import is_
 from typing import Any
 
-from ...analysis.callees import Callees, argument_index
+from ...analysis.callees import Callees, argument_index, callees_of
 from ...analysis.constants import constant_ints
 from ...ir.call_types import holds_one_tuple
 from ...ir.enums import FunctionType, TensorLayout
@@ -41,7 +41,7 @@ def with_real_strides(program: Program) -> Program:
     """The program with the strides of slices on the parameters of kernels."""
     functions = program.functions.values()
     kernels = {f.name: f for f in functions if f.func_type is FunctionType.InCore}
-    handed = _Handed(functions, kernels)
+    handed = _Handed(functions, kernels, callees_of(program))
     new: dict[str, _Kernel] = {}
     for name, kernel in kernels.items():
         strides = handed.of(kernel)
@@ -69,8 +69,8 @@ def _rewritten(function: Function, kernels: dict[str, _Kernel]) -> Function:
 class _Handed:
     """The strides of the tensors that the calls of kernels pass."""
 
-    def __init__(self, functions: Any, kernels: dict[str, Function]) -> None:
-        self.callees = Callees(functions)
+    def __init__(self, functions: Any, kernels: dict[str, Function], callees: Callees) -> None:
+        self.callees = callees
         called = {name for function in functions for name in call_sites(function).callees}
         # Kernel -> parameter -> the strides that all calls so far agree on, None if they don't or it is not known.
         self._found: dict[str, dict[int, Strides | None]] = {}
@@ -85,7 +85,7 @@ class _Handed:
         found = self._found.setdefault(kernel.name, {})
         for i, param in enumerate(kernel.params):
             if type(param.type) is TensorType:
-                at = argument_index(kernel, len(call.args), i)
+                at = argument_index(kernel.params, len(call.args), i)
                 # What the runtime allocates is packed, and so is no reason for strides.
                 strides = lies.strides(call.args[at]) if at is not None else None
                 found[i] = strides if found.get(i, strides) == strides else None

@@ -23,6 +23,7 @@ from ...ir.stmt import (
     YieldStmt,
 )
 from ...ir.traversal import attrs_expressions, child_fields, walk
+from ...verify.inventory import MadeOnce
 
 # How a variable is used: as an argument of an op or of a launch, as the whole value of an assignment or the tuple an
 # element is taken of, as the initial value of a carry, as what a body yields, as a result, in an attribute of a call.
@@ -168,13 +169,16 @@ def _own_expressions(stmt: Stmt) -> list[Any]:
     return found
 
 
+uses_of: MadeOnce[Uses] = MadeOnce(Uses)
+
+
 class Facts:
-    """The uses of a function's variables and the buffers that they name, each made when first asked for."""
+    """The uses of a function's variables and the buffers that they name."""
 
     def __init__(self, function: Function, callees: Callees) -> None:
         self.function = function
         self.callees = callees
-        self.uses = Uses(function)
+        self.uses = uses_of(function)
         self.names = callees.names(function)
         self._users: dict[Var, list[Var]] | None = None
 
@@ -208,4 +212,5 @@ __all__ = [
     "Facts",
     "Use",
     "Uses",
+    "uses_of",
 ]
