@@ -35,7 +35,7 @@ class Facts:
     """Verified properties by function. ``checks`` counts the runs of verifiers, for tests of what was not run."""
 
     def __init__(self) -> None:
-        self._holds: WeakKeyDictionary[Function, dict[IRProperty, _Basis | None]] = WeakKeyDictionary()
+        self._holds: WeakKeyDictionary[Function, _Known] = WeakKeyDictionary()
         self._origins: WeakKeyDictionary[Function, str] = WeakKeyDictionary()
         self.checks = 0
 
@@ -47,30 +47,41 @@ class Facts:
         verifiers = [VERIFIERS[prop] for prop in properties if prop in VERIFIERS]
         runs = [(verifier, Findings(verifier.rule)) for verifier in verifiers]
         world = _World(program)
+        target = selected_target()
+        wanted = {verifier.prop for verifier in verifiers}
         for function in program.functions.values():
             known = self._holds.get(function)
             if known is None:
-                known = self._holds[function] = {}
+                known = self._holds[function] = _Known()
+            if known.settled_for is not target:
+                known.settled_for = target
+                known.settled = set()
+            settled = known.settled
+            if wanted <= settled:
+                continue
             for verifier, findings in runs:
                 prop = verifier.prop
-                if prop in known and world.bears(known[prop]):
+                if prop in settled:
                     continue
-                implied_by = verifier.implied_by
-                if implied_by is not None and implied_by in known and world.bears(known[implied_by]):
-                    continue
-                self.checks += 1
-                found = findings.found
-                before = len(found)
-                verifier.look_at(function, findings, program)
-                if len(found) > before and any(d.is_error for d in found[before:]):
-                    continue
-                reads_more = verifier.reads_callees or verifier.reads_returns or verifier.reads_target
-                known[prop] = world.basis(verifier, function) if reads_more else None
+                by = world.known_by(verifier, known)
+                if by is None:
+                    self.checks += 1
+                    found = findings.found
+                    before = len(found)
+                    verifier.look_at(function, findings, program)
+                    if len(found) > before and any(d.is_error for d in found[before:]):
+                        continue
+                    reads_more = verifier.reads_callees or verifier.reads_returns or verifier.reads_target
+                    known[prop] = world.basis(verifier, function) if reads_more else None
+                    by = prop
+                basis = known[by]
+                if basis is None or not basis[2]:
+                    settled.add(prop)
         return [d for _, findings in sorted(runs, key=lambda run: run[0].prop) for d in findings.found]
 
     def holds(self, prop: IRProperty, function: Function, program: Program) -> bool:
         """Whether the property is known to hold of the function in this program."""
-        known = self._holds.get(function, {})
+        known = self._holds.get(function, _Known())
         return prop in known and _World(program).bears(known[prop])
 
     def note_origin(self, before: Program | None, after: Program, pass_name: str) -> None:
@@ -85,6 +96,17 @@ class Facts:
         return self._origins.get(function)
 
 
+class _Known(dict[IRProperty, "_Basis | None"]):
+    """What is known of a function. ``settled``: the properties that hold whatever other functions are, as long as the
+    target is ``settled_for``: most functions have all that is asked for, so that this is one look."""
+
+    __slots__ = ("settled", "settled_for")
+
+    def __init__(self) -> None:
+        self.settled: set[IRProperty] = set()
+        self.settled_for: Target | None = None
+
+
 class _World:
     """What facts about functions rest on besides these: the signatures of a program, and the target.
 
@@ -97,6 +119,13 @@ class _World:
         self._function: Function | None = None  # the latest one that was asked about, and what it rests on
         self._seen: _Signatures = {}
         self._borne: dict[int, tuple[_Signatures, bool]] = {}  # by the identity of signatures that facts keep
+
+    def known_by(self, verifier: Verifier, known: _Known) -> IRProperty | None:
+        """The property by which it is known here what a verifier would find; None if it is to be looked at."""
+        prop, implied_by = verifier.prop, verifier.implied_by
+        if prop in known and self.bears(known[prop]):
+            return prop
+        return implied_by if implied_by is not None and implied_by in known and self.bears(known[implied_by]) else None
 
     def basis(self, verifier: Verifier, function: Function) -> _Basis | None:
         """What a new fact of this verifier rests on. All facts about a function share its signatures."""
