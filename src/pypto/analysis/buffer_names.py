@@ -17,27 +17,83 @@ gives is never taken for the one that it began with: an array carry has storage 
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 from ..ir.call import Call
-from ..ir.expr import Expr, IterArg, TupleGetItemExpr, Var
+from ..ir.expr import Expr, GlobalVar, IterArg, TupleGetItemExpr, Var
 from ..ir.program import Function
-from ..ir.stmt import ForStmt, IfStmt, Stmt, WhileStmt
-from ..ir.tree import yielded_values
+from ..ir.stmt import (
+    AssignStmt,
+    EvalStmt,
+    ForStmt,
+    IfStmt,
+    ReturnStmt,
+    RuntimeScopeStmt,
+    SeqStmts,
+    Stmt,
+    WhileStmt,
+    YieldStmt,
+)
+from ..ir.tree import stmt_children, yielded_values
 from ..ir.type import TASK_ID_TYPE, ArrayType, ScalarType, TensorType
 from .callees import Callees
-from .roots import Roots, Source
+from .roots import CALLS, Roots, Source
 
 _JOINS: frozenset[type] = frozenset((IfStmt, ForStmt, WhileStmt))
+
+
+def naming_facts(function: Function) -> list[Any]:
+    """All that the names of a function depend on, beside the results of its callees: the same items, the same names.
+
+    Attributes of launches and loops are not among it, nor are runtime scopes.
+    """
+    found: list[Any] = list(function.params)
+    _note(function.body, found)
+    return found
+
+
+def _note(stmt: Any, found: list[Any]) -> None:
+    cls = type(stmt)
+    if cls is AssignStmt:
+        value = stmt.value
+        if type(value) in CALLS and type(value.op) is GlobalVar:
+            found += (stmt.var, type(value), value.op.name, *value.args, None)
+        else:
+            found += (stmt.var, value)
+    elif cls is SeqStmts:
+        for inner in stmt.stmts:
+            _note(inner, found)
+    elif cls is RuntimeScopeStmt:
+        _note(stmt.body, found)
+    elif cls is YieldStmt or cls is ReturnStmt:
+        found += (cls, *stmt.value)
+    elif cls in _JOINS:
+        found += (cls, *stmt.return_vars, None)
+        if cls is not IfStmt:
+            found += stmt.iter_args
+        for body in stmt_children(stmt):
+            _note(body, found)
+            found.append(None)
+    elif cls is not EvalStmt:
+        found.append(stmt)  # a scope: a name of what is in it is rarely asked for
+        for body in stmt_children(stmt):
+            _note(body, found)
+
+
+def same_facts(one: list[Any], other: list[Any]) -> bool:
+    """Whether two functions have the same names."""
+    return len(one) == len(other) and all(map(is_, one, other))
 
 
 class BufferNames(Roots):
     """The buffers of a function in SSA form.
 
-    ``views``: variable -> the call that makes it a view of its first operand.
+    ``views``: variable -> the call that makes it a view of its first operand. ``facts``: see :func:`naming_facts`.
     """
 
-    def __init__(self, function: Function, callees: Callees) -> None:
+    def __init__(self, function: Function, callees: Callees, facts: list[Any] | None = None) -> None:
+        self.facts = naming_facts(function) if facts is None else facts
         self.views: dict[Var, Call] = {}
         self._joined_vars: set[Var] = set()
         # Loops and branches with results, inner ones first, with the sources of what each of their bodies yields.
@@ -249,4 +305,4 @@ class BufferNames(Roots):
         return stays
 
 
-__all__ = ["BufferNames"]
+__all__ = ["BufferNames", "naming_facts", "same_facts"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..ir.enums import FunctionType, ParamDirection
 from ..ir.expr import GlobalVar, Var
@@ -117,18 +117,31 @@ class Callees:
     def names(self, function: Function) -> BufferNames:
         """Which buffer each tensor variable of a function names.
 
-        Found once for a function, as long as what the functions that it calls return is the same.
+        Found once for a function, and for those that passes make of it by a change of attributes and runtime scopes,
+        as long as what the functions that it calls return is the same.
         """
         found = _NAMES.get(function)
-        if found is None or not all(self._is_still(name, known) for name, known in found.basis.items()):
-            from .buffer_names import BufferNames
+        if found is not None and self._hold_still(found):
+            return found
+        from .buffer_names import BufferNames, naming_facts, same_facts
 
-            found = _NAMES[function] = BufferNames(function, self)
+        facts = naming_facts(function)
+        first = function.params[0] if function.params else None
+        found = _LATEST.get(first)
+        if found is None or not same_facts(found.facts, facts) or not self._hold_still(found):
+            found = BufferNames(function, self, facts)
+            if first is not None:
+                _LATEST[first] = found
+        _NAMES[function] = found
         return found
 
-    def _is_still(self, name: str, known: Results) -> bool:
-        params, returned, unclear = self.results(name)
-        return params is known[0] and returned == known[1] and unclear == known[2]
+    def _hold_still(self, names: BufferNames) -> bool:
+        """Whether names rest on what these callees return."""
+        for name, (params, returned, unclear) in names.basis.items():
+            now = self.results(name)
+            if now[0] is not params or now[1] != returned or now[2] != unclear:
+                return False
+        return True
 
     def _trace(self, function: Function) -> tuple[int | None, ...]:
         from .roots import Roots
@@ -165,6 +178,8 @@ class Callees:
 # The answers for functions that call no others: facts about these alone, by the body.
 _OF_LEAF: WeakKeyDictionary[Stmt, Results] = WeakKeyDictionary()
 _NAMES: WeakKeyDictionary[Function, BufferNames] = WeakKeyDictionary()
+# The latest names of a function, by its first parameter: the variables of a function stay when a pass changes it.
+_LATEST: WeakValueDictionary[Any, BufferNames] = WeakValueDictionary()
 
 _WRAPPERS = frozenset((FunctionType.Group, FunctionType.Spmd))
 _KERNELS = frozenset((FunctionType.InCore, FunctionType.AIC, FunctionType.AIV))
