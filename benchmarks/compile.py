@@ -1,8 +1,8 @@
-"""Cost of compiling: parsing, each pass, and the verification behind it.
+"""Cost of compiling: parsing, each pass, the verification behind it, and printing the orchestrations.
 
     python benchmarks/compile.py [--quick] [--family NAME] [--programs DIR] [--profile NAME]
 
-Two tables. The first compiles generated programs of five families at 10, 100 and 1,000 units (a unit is one loop, call,
+Two tables. The first compiles generated programs of some families at 10, 100 and 1,000 units (a unit is one loop, call,
 branch, kernel or kernel statement, see FAMILIES); a cell is microseconds a statement, for the pass with the
 verification behind it, and the last column the growth of the total from 100 to 1,000 units. The second compiles the
 programs of a folder (`../shared/programs` if it is there, else `examples`). A statement is one Python statement of a
@@ -62,6 +62,14 @@ def sequential_loops(n: int) -> str:
     return _HEAD + _OPAQUE + body + "        return y\n"
 
 
+def loops_with_calls(n: int) -> str:
+    """Loops one after another, each with a call of one kernel."""
+    body = "".join(
+        f"        for i{i} in pl.range(4):\n            y = self.kernel0(x, i{i} * 16, y)\n" for i in range(n)
+    )
+    return _HEAD + _KERNEL.format(i=0) + _MAIN + body + "        return y\n"
+
+
 def calls(n: int) -> str:
     """Calls of one kernel, one after another."""
     body = "".join(f"        y = self.kernel0(x, {i} % 16 * 16, y)\n" for i in range(n))
@@ -116,6 +124,7 @@ def deep_loops(n: int) -> str:
 
 FAMILIES: dict[str, Callable[[int], str]] = {
     "sequential loops": sequential_loops,
+    "loops with a call": loops_with_calls,
     "calls": calls,
     "nested ifs": nested_ifs,
     "many kernels": many_kernels,

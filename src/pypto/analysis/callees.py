@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -132,6 +133,7 @@ class Callees:
             found = BufferNames(function, self, facts)
             if first is not None:
                 _LATEST[first] = found
+                _RECENT.append(found)
         _NAMES[function] = found
         return found
 
@@ -180,6 +182,8 @@ _OF_LEAF: WeakKeyDictionary[Stmt, Results] = WeakKeyDictionary()
 _NAMES: WeakKeyDictionary[Function, BufferNames] = WeakKeyDictionary()
 # The latest names of a function, by its first parameter: the variables of a function stay when a pass changes it.
 _LATEST: WeakValueDictionary[Any, BufferNames] = WeakValueDictionary()
+# A function that a pass has replaced is gone before the next pass asks for the names of the new one.
+_RECENT: deque[BufferNames] = deque(maxlen=16)
 
 _WRAPPERS = frozenset((FunctionType.Group, FunctionType.Spmd))
 _KERNELS = frozenset((FunctionType.InCore, FunctionType.AIC, FunctionType.AIV))

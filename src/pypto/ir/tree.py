@@ -50,6 +50,14 @@ _STMT_FIELDS: dict[type, tuple[str, ...]] = {
 }
 
 
+# The fields of each statement class that define variables, and whether these are lists.
+_DEFINING: dict[type, tuple[tuple[str, bool], ...]] = {
+    cls: found
+    for cls in _STMT_FIELDS
+    if (found := tuple((i.name, i.kind is Kind.LIST) for i in NODE_FIELDS[cls] if i.role is Role.DEFINITION))
+}
+
+
 def stmt_children(stmt: Stmt) -> list[Stmt]:
     """The statements directly inside a statement, in order."""
     found: list[Stmt] = []
@@ -156,10 +164,9 @@ def own_definitions(stmt: Stmt) -> list[Any]:
     if type(stmt) is AssignStmt:
         return [stmt.var]
     found: list[Any] = []
-    for info in NODE_FIELDS[type(stmt)]:
-        if info.role is Role.DEFINITION:
-            value = getattr(stmt, info.name)
-            found += value if info.kind is Kind.LIST else [value]
+    for name, is_list in _DEFINING.get(type(stmt), ()):
+        value = getattr(stmt, name)
+        found += value if is_list else [value]
     if isinstance(stmt, ScopeStmt):
         task_id = stmt.attrs.get("task_id_var")
         if task_id is not None:
@@ -197,6 +204,28 @@ class ParentStmtAnalysis:
     def clear(self) -> None:
         """Forget everything."""
         self._parents = {}
+
+
+def read_counts(node: IRNode) -> dict[Var, int]:
+    """How often each variable of a tree is read, attributes included, types not."""
+    found: dict[Var, int] = {}
+    stack = [node]
+    pop, push, pushers = stack.pop, stack.append, PUSH_CHILDREN
+    while stack:
+        item: Any = pop()
+        cls = type(item)
+        if cls is Var or cls is IterArg:
+            found[item] = found.get(item, 0) + 1
+        elif cls is AssignStmt:
+            push(item.value)
+        else:
+            code = pushers.get(cls)
+            if code is not None:
+                code(item, push)
+                if cls in _STMT_FIELDS:  # what is defined is among the children
+                    for var in own_definitions(item):
+                        found[var] = found.get(var, 0) - 1
+    return found
 
 
 # --- free variables ---------------------------------------------------------------------------------------------------

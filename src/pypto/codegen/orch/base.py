@@ -12,7 +12,7 @@ from ...diag.errors import InternalError
 from ...ir.expr import Call, ConstInt, Expr, TupleGetItemExpr, Var
 from ...ir.program import Function, Program
 from ...ir.traversal import walk
-from ...ir.tree import own_definitions, walk_stmts
+from ...ir.tree import read_counts
 from ...ir.type import CommCtxType, ScalarType, TensorType
 from ..cpp_expressions import CppExpressions
 from ..names import Names
@@ -87,7 +87,7 @@ class Base:
         self.values: dict[Var, Any] = {}
         self.region = Region(0)
         self.manual: Manual | None = None
-        self.uses = _uses(function)
+        self.uses = read_counts(function.body)
         self.tensor_params: list[Var] = []
         self.scalar_params: list[Var] = []
         self.symbols: dict[Var, tuple[int, int]] = {}  # extent -> tensor parameter and axis
@@ -267,18 +267,6 @@ def ctype_of(var: Var, runtime: RuntimeNames) -> str:
 
 def _hint(e: Any) -> str:
     return e.name_hint if isinstance(e, Var) else str(e)
-
-
-def _uses(function: Function) -> dict[Var, int]:
-    """How often each variable of a function is read."""
-    found: dict[Var, int] = {}
-    for node in walk(function.body):
-        if isinstance(node, Var):
-            found[node] = found.get(node, 0) + 1
-    for stmt in walk_stmts(function.body):  # a definition is an occurrence, too
-        for var in own_definitions(stmt):
-            found[var] = found.get(var, 0) - 1
-    return found
 
 
 __all__ = ["Base", "Manual", "Member", "Missing", "Parts", "Region", "ctype_of"]

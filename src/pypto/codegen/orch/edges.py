@@ -21,13 +21,13 @@ from ...analysis.constants import static_trip_count
 from ...analysis.task_marks import EDGES
 from ...ir.dtype import DataType
 from ...ir.enums import ParamDirection
-from ...ir.expr import Call, ConstInt, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
+from ...ir.expr import Call, ConstInt, Expr, Submit, TupleGetItemExpr, Var
 from ...ir.names import base_name
 from ...ir.program import Function, Program
 from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, WhileStmt
-from ...ir.traversal import walk
 from ...ir.tree import get_last_yield_stmt, stmt_children, walk_stmts
 from ...ir.type import ArrayType, ScalarType
+from ...verify.call_sites import call_sites
 from ..runtime_names import INVALID_ID, RuntimeNames
 from ..text import Group, Local
 from .base import Member
@@ -331,12 +331,7 @@ def _is_id(var: Var) -> bool:
 
 def _wanted(function: Function) -> set[Var]:
     """The variables that derived edges name, and those whose ids are needed for that."""
-    work = [
-        edge
-        for node in walk(function.body)
-        if type(node) in (Call, Submit) and type(node.op) is GlobalVar
-        for edge in node.attrs.get(EDGES, ())
-    ]
+    work = [edge for site in call_sites(function).functions for edge in site.call.attrs.get(EDGES, ())]
     if not work:
         return set()
     sources: dict[Var, list[Any]] = {}
