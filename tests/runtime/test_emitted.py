@@ -43,9 +43,9 @@ def emitted(entry: ProgramEntry) -> EmittedProgram:
     return EmittedProgram(ir.PassManager().run_passes(entry.program), entry.entry)
 
 
-def interpreted(program: EmittedProgram, values: list[Any]) -> RunRecord:
+def interpreted(program: EmittedProgram, values: list[Any], by_parts: bool) -> RunRecord:
     """The record of the same program, run by the interpreter."""
-    interpreter = Interpreter(program.program, record=True, by_parts=False)  # emitted code passes whole tensors
+    interpreter = Interpreter(program.program, record=True, by_parts=by_parts)
     function = program.function
     boxed = [
         ArrayValue(v, Buffer(v, p.name_hint, external=True)) if isinstance(v, np.ndarray) else v
@@ -68,11 +68,12 @@ def test_program(path: pathlib.Path) -> None:
             values = copies(entry.values())
             program.run(values, options)
             entry.check(values)
-        values = copies(entry.values())
-        record = program.record(program.run(values, RunOptions(workers=2, record=True)))
-        expected = interpreted(program, copies(entry.values()))
-        assert len(record.tasks) == len(expected.tasks)
-        assert ordered(record).keys() == ordered(expected).keys()
+        for by_parts in (True, False):
+            values = copies(entry.values())
+            record = program.record(program.run(values, RunOptions(workers=2, record=True, by_parts=by_parts)))
+            expected = interpreted(program, copies(entry.values()), by_parts)
+            assert len(record.tasks) == len(expected.tasks)
+            assert ordered(record).keys() == ordered(expected).keys()
 
 
 @pl.program

@@ -15,17 +15,24 @@ from spec_kit import parse
 
 import pypto.language as pl
 from pypto import ir
+from pypto.analysis.access import Footprints
+from pypto.analysis.callees import Callees
 from pypto.analysis.overwrites import narrowing_of
 from pypto.ops.values import ArrayValue, Buffer
 from pypto.passes.convert_to_ssa import convert_to_ssa
 from pypto.passes.derive_call_directions import derive_call_directions
+from pypto.runtime.compilers import CompilerNotFound, find_compiler
+from pypto.runtime.emitted import EmittedCode, EmittedProgram
 from pypto.runtime.errors import ProgramError
 from pypto.runtime.execute import Executable
+from pypto.runtime.host_executor import RunOptions
 from pypto.runtime.interpreter import Interpreter
 from pypto.runtime.races import find_races
 from pypto.runtime.recording import run_record
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.signature import entry_function, param_infos
+from pypto.runtime.task_records import EdgeKind
+from pypto.runtime.touched_parts import part_words
 
 
 @pl.jit
@@ -337,3 +344,58 @@ def test_no_race_comes_from_narrowing(seed):
     assert by_parts_races <= plain_races
     if narrowing_of(program).allows(program.get_function("main")):
         assert not by_parts_races
+
+
+# --- the task runtime -------------------------------------------------------------------------------------------------
+
+
+def test_the_task_runtime_makes_the_same_edges():
+    try:
+        find_compiler()
+    except CompilerNotFound as error:
+        pytest.skip(f"the task runtime is C++, and there is no compiler: {error}")
+    programs = {case: orchestration(body) for case, (body, _, _) in LOOPS.items()}
+    for seed in range(60):
+        lines = [
+            "t = pl.create_tensor([64, 16], dtype=pl.FP32)",
+            "t = self.whole(x, t)",
+            *random_body(random.Random(seed)),
+        ]
+        programs[f"seed {seed}"] = orchestration("\n".join(lines))
+    lowered = {name: ir.PassManager().run_passes(program) for name, program in programs.items()}
+    built = EmittedProgram.build_all([EmittedCode(program, "main") for program in lowered.values()])
+    fewer = 0
+    for name, program in zip(lowered, built, strict=True):
+        found = []
+        for by_parts in (True, False):
+            result = program.run(make(2), RunOptions(workers=2, record=True, by_parts=by_parts))
+            edges = {n: [] for n in range(result.counters.tasks)}
+            for edge in program.record(result).edges:
+                if edge.kind is not EdgeKind.SYNC:
+                    edges[edge.consumer].append(edge.producer)
+            found.append({n: sorted(producers) for n, producers in edges.items()})
+            assert found[-1] == edges_of(program.program, make(2), by_parts), name
+        fewer += found[0] != found[1]
+    assert fewer > 5  # it is not that nothing is ever known
+
+
+def words_of(text):
+    kernel = parse(text).get_function("k")
+    return part_words(kernel, Footprints(Callees([kernel])).of(kernel))
+
+
+def test_the_words_of_a_kernel():
+    """Tensors first, then scalars; a tensor that is not touched, and one of unknown places, have no box."""
+    text = """
+@InCore
+def k(self, a: pl.Scalar[pl.UINT8], x: f32[M, 16], b: pl.Scalar[pl.INT32], y: f32[64, 16], o: pl.Out[f32[64, 16]],
+      z: f32[64, 16]) -> f32[64, 16]:
+    t = pl.load(x, [M - 16, 0], [16, 16])
+    r = pl.store(t, [pl.cast(b, pl.INDEX) * 2 + 4, 0], o)
+    return r
+"""
+    words = words_of(text)
+    rows = [1, 0, 0, 16, 0]  # one box dimension: from 0 on, 16
+    x = [1, 2, 1, -16, 1, 1, 1, 0, 0, 16, 0, *rows]
+    o = [1, 2, 1, 4, 1, 2, 0, 1, -32, 16, 0, *rows]
+    assert words == (4, 5, 0, 5 + len(x), 0, *x, *o)

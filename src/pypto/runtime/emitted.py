@@ -18,6 +18,7 @@ from .interpreted_kernels import interpreted_kernels
 from .native_library import SOURCES
 from .scalar_args import to_bits
 from .task_records import RunRecord
+from .touched_parts import parts_of_kernels
 
 # What the compiler would say of emitted code is not for users. The code is short and each statement runs a few times,
 # so that compiling it well costs more than it gives.
@@ -63,7 +64,7 @@ class EmittedProgram:
         ]
         self._host = HostProgram(
             library,
-            interpreted_kernels(self.program, kernels),
+            interpreted_kernels(self.program, kernels, parts_of_kernels(self.program, self.function, kernels)),
             entry=entry,
             config=config,
             positions=self.result.positions.get,

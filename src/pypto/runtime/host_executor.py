@@ -29,6 +29,7 @@ from .native_library import (
     Report,
     TaskRuntime,
     TensorArgument,
+    i64,
     task_runtime,
     u64,
 )
@@ -59,12 +60,14 @@ class TaskError(ProgramError):
 
 class Kernel(msgspec.Struct, frozen=True):
     """``function``: an address, a function of a ctypes library with the kernel ABI, or a Python callable that is given
-    a :class:`KernelArgs`. ``span``: where the user wrote it.
+    a :class:`KernelArgs`. ``span``: where the user wrote it. ``parts``: words that say which part of its arguments it
+    touches (see :mod:`.touched_parts`); tasks are ordered by these parts, without them by the whole arguments.
     """
 
     name: str
     function: Any
     span: Any = None
+    parts: Sequence[int] = ()
 
 
 class RunOptions(msgspec.Struct, frozen=True):
@@ -78,6 +81,8 @@ class RunOptions(msgspec.Struct, frozen=True):
     ``check_races``: find tasks that touch the same bytes without an order (see :mod:`.races`), by what kernels say that
     they touch, or else by their arguments.
     ``timeout``: seconds without progress after which the run fails; then no task runs on the calling thread.
+    ``by_parts``: tasks are ordered by the parts of their arguments that their kernels touch, as far as kernels say so;
+    else, as on a device, by the whole arguments.
     ``isolate``: run in a worker process, which may crash or be ended (see :mod:`.isolation`); kernels must be exported
     functions of libraries then. ``sanitize``: as in :func:`.build.build`.
     """
@@ -95,6 +100,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     timeout: float | None = None
     sanitize: str | None = None
     isolate: bool = False
+    by_parts: bool = True
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -179,7 +185,7 @@ class HostProgram:
         if options.isolate:
             return self._run_isolated(runtime, tensors, arguments, values, options)
         runtime.bind(self._library)
-        callbacks = _Callbacks(self.kernels, runtime)
+        callbacks = _Callbacks(self.kernels, runtime, options.by_parts)
         args = (TensorArgument * max(len(tensors), 1))(*arguments)
         bits = (u64 * max(len(scalars), 1))(*values)
         program = Program(
@@ -252,6 +258,7 @@ class HostProgram:
                         kernel.function if isinstance(kernel.function, int) else _address(kernel.function),
                         f"kernel '{kernel.name}'",
                     ),
+                    kernel.parts if options.by_parts else (),
                 )
                 for kernel in self.kernels
             ],
@@ -289,7 +296,7 @@ _ABANDONED: list[Any] = []  # what threads that never end may touch
 class _Callbacks:
     """The table of kernels, with Python functions wrapped. ``error``: what ended the run, if one of them raised it."""
 
-    def __init__(self, kernels: Sequence[Kernel], runtime: Any) -> None:
+    def __init__(self, kernels: Sequence[Kernel], runtime: Any, by_parts: bool) -> None:
         self.error: BaseException | None = None
         self._runtime = runtime
         self._alive: list[Any] = []
@@ -297,6 +304,10 @@ class _Callbacks:
         for i, kernel in enumerate(kernels):
             self.table[i].function = self._function(kernel)
             self.table[i].name = kernel.name.encode()
+            if by_parts and kernel.parts:
+                words = (i64 * len(kernel.parts))(*kernel.parts)
+                self._alive.append(words)
+                self.table[i].parts = ctypes.addressof(words)
 
     def _function(self, kernel: Kernel) -> int | None:
         function = kernel.function

@@ -16,13 +16,19 @@ from .interpreter import Interpreter
 from .scalar_args import from_bits
 
 
-def interpreted_kernels(program: Program, functions: Sequence[Function]) -> list[Kernel]:
+def interpreted_kernels(
+    program: Program, functions: Sequence[Function], parts: Sequence[Sequence[int]] | None = None
+) -> list[Kernel]:
     """The kernels, in this order. A task's arguments are a kernel's tensors, then its scalars, each in the order of the
-    parameters; an output is one of the tensors, so what the function returns is not looked at.
+    parameters; an output is one of the tensors, so what the function returns is not looked at. ``parts``: the words of
+    each kernel that say what it touches (see :mod:`.touched_parts`).
     """
     interpreter = Interpreter(program)
     meetings = _Meetings()
-    return [Kernel(f.name, _InterpretedKernel(interpreter, f, meetings), f.span) for f in functions]
+    return [
+        Kernel(f.name, _InterpretedKernel(interpreter, f, meetings), f.span, words)
+        for f, words in zip(functions, parts or [()] * len(functions), strict=True)
+    ]
 
 
 class _InterpretedKernel:

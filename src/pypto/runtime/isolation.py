@@ -87,7 +87,7 @@ class Call(msgspec.Struct, frozen=True):
     runtime: TaskRuntime
     entry: Symbol
     config: Symbol | None
-    kernels: Sequence[tuple[str, Symbol]]
+    kernels: Sequence[tuple[str, Symbol, Sequence[int]]]  # with the words that say what it touches
     tensors: Sequence[tuple[Any, TensorArgument]]
     scalars: Sequence[int]
     options: Options
@@ -439,8 +439,9 @@ def _request(call: Call, places: list[int], size: int) -> bytes:
         text(call.config.name if call.config is not None else ""),
         struct.pack("Q", len(call.kernels)),
     ]
-    for name, symbol in call.kernels:
+    for name, symbol, words in call.kernels:
         parts += [text(name), text(symbol.library), text(symbol.name)]
+        parts.append(struct.pack(f"Q{len(words)}q", len(words), *words))
     parts.append(struct.pack("Q", len(places)))
     for (_, argument), place in zip(call.tensors, places, strict=True):
         moved = TensorArgument.from_buffer_copy(argument)

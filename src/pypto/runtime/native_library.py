@@ -50,7 +50,7 @@ KINDS = ("aic", "aiv", "mixed", "dummy")
 
 
 class KernelInfo(ctypes.Structure):
-    _fields_ = (("function", pointer), ("name", ctypes.c_char_p))
+    _fields_ = (("function", pointer), ("name", ctypes.c_char_p), ("parts", pointer))
 
 
 class TensorArgument(ctypes.Structure):

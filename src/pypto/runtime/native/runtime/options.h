@@ -10,6 +10,7 @@ namespace pto {
 struct KernelInfo {
     PtoKernel function;
     const char* name;
+    const int64_t* parts;  // what it touches of its arguments (see parts.h); null: all of it
 };
 
 struct TensorArgument {

@@ -99,6 +99,8 @@ class Run {
     uint32_t ring_index() const { return depth() < 3 ? depth() : 3; }
     bool usable(const ChipTensor& tensor, uint32_t line);
     bool check(const CoreTaskArgs& args, const Launch& launch);
+    bool touches_parts(const Launch& launch) const;
+    Region part(const CoreTaskArgs& args, const Launch& launch, uint32_t index) const;
     bool make_room(Ring& ring, uint32_t line);
     void lend_a_hand(Ring& ring);
     static void widen(Ring& ring);
@@ -118,7 +120,7 @@ class Run {
                      const Region* written);
     void record_buffer(const ChipTensor& tensor, int32_t argument, uint64_t owner);
     void record_host_access(const ChipTensor& tensor, const Region& region, bool write);
-    void record_access(uint64_t task, const ChipTensor& tensor, Tag tag);
+    void record_access(uint64_t task, const ChipTensor& tensor, Tag tag, const Region& region);
 
     // storage
     Allocation* new_allocation(const TensorCreateInfo* const* infos, uint32_t count, PTO2TaskId id, uint64_t owner,

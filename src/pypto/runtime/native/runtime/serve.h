@@ -131,10 +131,15 @@ class Server {
         }
         std::vector<std::string> names(static_cast<size_t>(reader.number()));
         std::vector<KernelInfo> kernels;
+        std::vector<std::vector<int64_t>> parts(names.size());
         for (std::string& name : names) {
             name = reader.text();
             library = load(reader.text());
-            kernels.push_back({reinterpret_cast<PtoKernel>(find(library, reader.text())), name.c_str()});
+            const auto function = reinterpret_cast<PtoKernel>(find(library, reader.text()));
+            std::vector<int64_t>& words = parts[kernels.size()];
+            words.resize(static_cast<size_t>(reader.number()));
+            for (int64_t& word : words) word = static_cast<int64_t>(reader.number());
+            kernels.push_back({function, name.c_str(), words.empty() ? nullptr : words.data()});
         }
         std::vector<TensorArgument> tensors(static_cast<size_t>(reader.number()));
         for (TensorArgument& each : tensors) {
@@ -156,6 +161,7 @@ class Server {
         if (handle == nullptr) {  // the other side will end this process; until then all must stay
             static_cast<void>(new std::vector<std::string>(std::move(names)));
             static_cast<void>(new std::vector<KernelInfo>(std::move(kernels)));
+            static_cast<void>(new std::vector<std::vector<int64_t>>(std::move(parts)));
             return;
         }
         if (recorded && report.code == 0) append_records(handle, records);

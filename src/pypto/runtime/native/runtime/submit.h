@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "execute.h"
+#include "parts.h"
 
 namespace pto {
 
@@ -58,6 +59,7 @@ inline void Run::submit(TaskOutputTensors& made, const CoreTaskArgs& args, const
     producers_.clear();
     holds_.clear();
     edges_known_.clear();
+    const bool in_parts = touches_parts(launch);
     const TensorCreateInfo* creates[PTO_MAX_TENSORS];
     uint32_t create_count = 0;
     bool writes = false;
@@ -74,7 +76,7 @@ inline void Run::submit(TaskOutputTensors& made, const CoreTaskArgs& args, const
         if (!automatic) continue;
         need_owner(tensor, number, Reason::ALLOCATION);
         if (tag <= Tag::INOUT && !tensor.manual_dep && !tensor.buffer->writers.empty()) {
-            need_writers(tensor, Region::of(tensor), number, Reason::OVERLAP);
+            need_writers(tensor, in_parts ? part(args, launch, i) : Region::of(tensor), number, Reason::OVERLAP);
         }
     }
     if (args.has_predicate_) {  // as if it were an input
@@ -105,17 +107,40 @@ inline void Run::submit(TaskOutputTensors& made, const CoreTaskArgs& args, const
         records_.tasks.push_back({number, id.raw, {launch.kernels.aic, launch.kernels.aiv0, launch.kernels.aiv1},
                                   static_cast<uint32_t>(launch.kind), launch.line, task->block_num, 0, 0,
                                   options_.trace ? now_ns() : 0, 0});
-        for (uint32_t i = 0; i < task->tensor_count; ++i) record_access(number, task->tensors()[i], args.tags_[i]);
+        for (uint32_t i = 0; i < task->tensor_count; ++i) {
+            const ChipTensor& tensor = task->tensors()[i];
+            const bool narrow = in_parts && args.tags_[i] != Tag::OUTPUT;
+            record_access(number, tensor, args.tags_[i], narrow ? part(args, launch, i) : Region::of(tensor));
+        }
     }
     if (writes) {
         for (uint32_t i = 0; i < args.tensor_count_; ++i) {
             const Tag tag = args.tags_[i];
             if (tag != Tag::INOUT && tag != Tag::OUTPUT_EXISTING) continue;
             const ChipTensor& tensor = task->tensors()[i];
-            register_writer(task, tensor, Region::of(tensor), tag == Tag::INOUT && automatic && !tensor.manual_dep);
+            register_writer(task, tensor, in_parts ? part(args, launch, i) : Region::of(tensor),
+                            tag == Tag::INOUT && automatic && !tensor.manual_dep);
         }
     }
     link(task);
+}
+
+// Whether it is known which part of its arguments a task touches.
+inline bool Run::touches_parts(const Launch& launch) const {
+    if (launch.kind == CoreKind::DUMMY) return false;
+    const int32_t kernels[3] = {launch.kernels.aic, launch.kernels.aiv0, launch.kernels.aiv1};
+    for (const int32_t kernel : kernels) {
+        if (kernel != INVALID_KERNEL_ID && program_.kernels[kernel].parts == nullptr) return false;
+    }
+    return true;
+}
+
+// The part of an argument, an existing tensor, by which its task is ordered.
+inline Region Run::part(const CoreTaskArgs& args, const Launch& launch, uint32_t index) const {
+    const int32_t kernels[3] = {launch.kernels.aic, launch.kernels.aiv0, launch.kernels.aiv1};
+    const ChipTensor& tensor = *args.arguments_[index].tensor;
+    ChipTensor found;
+    return Region::of(Parts(args).cut(program_.kernels, kernels, index, tensor, found) ? found : tensor);
 }
 
 inline void Run::allocate(TaskOutputTensors& made, const TensorCreateInfo* const* infos, uint32_t count, uint32_t line) {
@@ -492,9 +517,8 @@ inline void Run::record_edge(uint64_t producer, uint64_t consumer, Reason reason
                               recorded(written != nullptr ? *written : Region{})});
 }
 
-inline void Run::record_access(uint64_t task, const ChipTensor& tensor, Tag tag) {
-    records_.accesses.push_back(
-        {task, tensor.buffer->number, static_cast<uint32_t>(tag), submitted_, recorded(Region::of(tensor))});
+inline void Run::record_access(uint64_t task, const ChipTensor& tensor, Tag tag, const Region& region) {
+    records_.accesses.push_back({task, tensor.buffer->number, static_cast<uint32_t>(tag), submitted_, recorded(region)});
 }
 
 }  // namespace pto
