@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..ir.enums import ArgDirection, FunctionType, is_incore_type
+from ..ir.enums import ArgDirection, ForKind, FunctionType, ParamDirection, is_incore_type
 from ..ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
+from ..ir.operands import is_launch
 from ..ir.program import Function
 from ..ir.stmt import (
     SCOPE_CLASSES,
@@ -29,7 +30,7 @@ from ..ir.stmt import (
     YieldStmt,
 )
 from ..ir.tree import get_last_yield_stmt, walk
-from ..ir.type import ScalarType, TensorType
+from ..ir.type import TASK_ID_TYPE, ScalarType, TensorType
 from ..ops.definition import Alias
 from ..ops.footprint import touched_operands
 from ..ops.registry import REGISTRY
@@ -38,6 +39,7 @@ from .affine import UNBOUNDED, Affine, Range, form_of
 from .buffers import FLAGS_OF_DIRECTION, READ, WRITE
 from .callees import parameter_index
 from .constants import trip_count
+from .escapes import leaves_its_loop
 from .task_marks import EDGES
 from .touch import Dims, Touch, elements, spans, within
 
@@ -100,7 +102,9 @@ class LaunchModel:
     """What an orchestration launches, in the order of its source.
 
     ``nodes``: its launches and ops; ``by_root``: what they do to each buffer. ``depth``: the loops that a variable is
-    defined in. ``untracked``: tensors made with ``manual_dep``. ``complete``: whether all that runs is known here.
+    defined in. ``ids``: what each variable that stands for launches stands for: (launch, of the iteration before), and
+    ``home`` the branches that it is defined in; a tensor that a loop gives stands for the launches of all iterations.
+    ``untracked``: tensors made with ``manual_dep``. ``complete``: whether all that runs is known here.
     ``leaves``: whether a loop may be left early, so that what stands behind may not run.
     """
 
@@ -118,7 +122,8 @@ class LaunchModel:
         self._branch: tuple[Any, ...] = ()
         self._manual = False
         self._forms: dict[Var, Affine] = {}
-        self._ids: dict[Any, list[tuple[Node, bool]]] = {}
+        self.ids: dict[Any, list[tuple[Node, bool]]] = {}
+        self.home: dict[Any, tuple[Any, ...]] = {}
         self._twice = assigned_twice(function)
         self._allocates = False
         self._boxes: dict[Var, tuple[Var, Dims, bool] | None] = {}
@@ -147,6 +152,7 @@ class LaunchModel:
             self._define(stmt.var, stmt.value)
         elif cls is EvalStmt:
             self._expr(stmt.expr)
+            self._launch_without_result(stmt.expr)
         elif cls is ForStmt or cls is WhileStmt:
             self._loop(stmt)
         elif cls is IfStmt:
@@ -196,21 +202,46 @@ class LaunchModel:
         self._stmt(stmt.body)
         self._loops, self._branch = outer, branch
         self._results(stmt)
-        yielded = get_last_yield_stmt(stmt.body)
+        # An iteration that is left early hands on other ids than its end does.
+        yielded = get_last_yield_stmt(stmt.body) if not leaves_its_loop(stmt.body) else None
         if yielded is not None:
-            for arg, value in zip(stmt.iter_args, yielded.value, strict=False):
-                if isinstance(value, Var) and value in self._ids:
-                    self._ids[arg] = [(node, True) for node, before in self._ids[value] if not before]
+            carries = zip(stmt.iter_args, stmt.return_vars, yielded.value, strict=False)
+            for arg, var, value in carries:
+                if isinstance(value, Var) and value in self.ids:
+                    made = [node for node, before in self.ids[value] if not before]
+                    self._name(arg, [(node, True) for node in made], (*branch, (stmt, 0)))
                     self._resolve_late(arg, first)
+                    if isinstance(var.type, TensorType) and self._can_collect(loop):
+                        self._name(var, [(node, False) for node in made if node.loops == (*outer, loop)], branch)
+
+    def _can_collect(self, loop: Loop) -> bool:
+        """Whether a result of a loop can stand for the tasks of all iterations: how many there are is known, or a
+        parallel loop that is in no other one counts them."""
+        if loop.trips is not None:
+            return loop.trips > 0
+        return not self._loops and type(loop.stmt) is ForStmt and loop.stmt.kind is ForKind.Parallel
+
+    def _name(self, var: Any, launches: list[tuple[Node, bool]], home: tuple[Any, ...]) -> None:
+        if launches:
+            self.ids[var] = launches
+            self.home[var] = home
+
+    def _launch_without_result(self, call: Any) -> None:
+        """What it writes stands for it."""
+        if is_launch(call) and type(call) is Call:
+            for i, arg in enumerate(call.args):
+                if isinstance(arg, Var) and arg not in self.ids and isinstance(arg.type, TensorType):
+                    if self._callees.direction(call, i) is not ParamDirection.In:
+                        self._name(arg, [(self.nodes[-1], False)], self._branch)
 
     def _ids_of_branch(self, stmt: IfStmt) -> None:
         """A result is the id of a launch in a branch exactly when that launch has run."""
         for side, body in enumerate((stmt.then_body, stmt.else_body)):
             last = get_last_yield_stmt(body)
             for var, value in zip(stmt.return_vars, last.value if last is not None else (), strict=False):
-                for node, before in self._ids.get(value, ()):
+                for node, before in self.ids.get(value, ()) if var.type is TASK_ID_TYPE else ():
                     if any(at is stmt and way == side for at, way in node.branch):
-                        self._ids.setdefault(var, []).append((node, before))
+                        self._name(var, [*self.ids.get(var, ()), (node, before)], self._branch)
 
     def _results(self, stmt: Any) -> None:
         for var in stmt.return_vars:
@@ -221,17 +252,15 @@ class LaunchModel:
         for node in self.nodes[first:]:
             for e in _edges_of(node.call):
                 if e is arg:
-                    node.deps += self._ids[arg]
+                    node.deps += self.ids[arg]
 
     def _define(self, var: Var, value: Any) -> None:
-        if type(value) is Submit:
-            self._ids[var] = [(self.nodes[-1], False)]  # it has just been added
-        elif type(value) is TupleGetItemExpr and isinstance(value.tuple, Var) and value.tuple in self._ids:
-            self._ids[var] = self._ids[value.tuple]
-        elif type(value) is Call and type(value.op) is GlobalVar:
-            self._ids[var] = [(self.nodes[-1], False)]  # it has just been added
-        elif isinstance(value, Var) and value in self._ids:
-            self._ids[var] = self._ids[value]
+        if is_launch(value):
+            self._name(var, [(self.nodes[-1], False)], self._branch)  # it has just been added
+        else:
+            source = value.tuple if type(value) is TupleGetItemExpr else value
+            if isinstance(source, Var) and source in self.ids:
+                self._name(var, self.ids[source], self._branch)
         if isinstance(var.type, TensorType):
             self.depth[var] = self._loops
             if type(value) is Call and value.kwargs.get("manual_dep"):
@@ -298,7 +327,7 @@ class LaunchModel:
                 self._use(node, e, False, False, whole, None, None)
         for e in _edges_of(call):
             if isinstance(e, Var):
-                node.deps += self._ids.get(e, ())
+                node.deps += self.ids.get(e, ())
 
     def _host(self, call: Any) -> None:
         """An op that the orchestrator runs itself: it waits for tasks that have the tensor as an argument."""

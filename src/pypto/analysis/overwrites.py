@@ -22,13 +22,16 @@ from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..ir.enums import ArgDirection, ForKind
 from ..ir.expr import Var
 from ..ir.operands import is_launch
 from ..ir.program import Function, Program
-from ..ir.stmt import ForStmt
-from ..ir.tree import walk
+from ..ir.stmt import AssignStmt, EvalStmt, ForStmt, WhileStmt
+from ..ir.tree import stmt_children, walk
+from ..ir.type import TASK_ID_TYPE, TensorType
 from .access import Footprints
 from .affine import UNBOUNDED, Affine, Range
+from .buffer_names import BufferNames
 from .callees import Callees, callees_of
 from .launch_model import LaunchModel, Loop, Node, Use
 from .touch import Dims
@@ -44,17 +47,33 @@ class Overwrite:
     """A pair of launches without order: ``second`` overwrites what ``first`` reads, or both write it.
 
     ``reads``: the first one reads. ``loop``: the loop whose later iteration ``second`` belongs to; None for the same
-    iteration. ``second`` may be ``first``.
+    iteration. ``second`` may be ``first``. ``certain``: it is one buffer, not perhaps another one. ``chosen``: the
+    program wants no order: an argument is ``NoDep``, the buffer ``manual_dep``, ``second`` in a MANUAL scope, or the
+    loop parallel. ``name``: a variable that stands for ``first`` where ``second`` is, by which it can be waited for, if
+    there is one.
     """
 
-    __slots__ = ("buffer", "first", "loop", "reads", "second")
+    __slots__ = ("buffer", "certain", "chosen", "first", "loop", "name", "reads", "second")
 
-    def __init__(self, first: Any, second: Any, buffer: Var, reads: bool, loop: Any) -> None:
+    def __init__(
+        self,
+        first: Any,
+        second: Any,
+        buffer: Var,
+        reads: bool,
+        loop: Any,
+        certain: bool = True,
+        chosen: bool = False,
+        name: Var | None = None,
+    ) -> None:
         self.first = first
         self.second = second
         self.buffer = buffer
         self.reads = reads
         self.loop = loop
+        self.certain = certain
+        self.chosen = chosen
+        self.name = name
 
     def __repr__(self) -> str:
         where = "" if self.loop is None else ", next iteration"
@@ -71,6 +90,7 @@ class Orders:
         # Where a loop may be left early, what stands behind may not run: no chain is certain.
         self._edges_left = 0 if self._model.leaves else _EDGES
         self._pairs: list[Overwrite] | None = None
+        self._standing_for: dict[tuple[Node, bool], list[Var]] | None = None
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -139,7 +159,30 @@ class Orders:
             if clashes and not self._has_path(one.node, other.node, way):
                 loop = None if way is None else one.node.loops[way].stmt
                 reads = clashes[0][0] is one.read
-                return Overwrite(one.node.call, other.node.call, one.root, reads, loop)
+                chosen = (
+                    other.node.manual
+                    or one.root in self._model.untracked
+                    or not (one.looks or one.registers)
+                    or not (other.looks or other.registers)
+                    or (type(loop) is ForStmt and loop.kind is ForKind.Parallel)
+                )
+                name = self._name(one.node, other.node, loop)
+                certain = one.sure and other.sure
+                return Overwrite(one.node.call, other.node.call, one.root, reads, loop, certain, chosen, name)
+        return None
+
+    def _name(self, first: Node, second: Node, loop: Any) -> Var | None:
+        """A variable that stands for all instances of one launch that another one has to wait for, where that is."""
+        model = self._model
+        if self._standing_for is None:
+            self._standing_for = {}
+            for var, launches in sorted(model.ids.items(), key=lambda item: _rank(item[0])):
+                if len(launches) == 1:
+                    self._standing_for.setdefault(launches[0], []).append(var)
+        for var in self._standing_for.get((first, loop is not None), ()):
+            home = model.home[var]
+            if home == second.branch[: len(home)] and (loop is None or any(var is arg for arg in loop.iter_args)):
+                return var
         return None
 
     def _disjoint(self, a: Dims, b: Dims, first: Node, second: Node, way: int | None, common: int) -> bool:
@@ -311,6 +354,11 @@ def _is_ordered(one: Use, other: Use, manual_dep: bool) -> bool:
     return other.looks and one.registers
 
 
+def _rank(var: Var) -> int:
+    """Task ids are the clearest names of tasks, then what tasks write."""
+    return 0 if var.type is TASK_ID_TYPE else 1 if isinstance(var.type, TensorType) else 2
+
+
 def _common(one: Node, other: Node) -> int:
     """How many loops are around both."""
     count = 0
@@ -358,6 +406,51 @@ def unordered_overwrites(function: Function, callees: Callees) -> list[Overwrite
     return [pair for pair in Orders(function, Footprints(callees)).unordered() if pair.reads]
 
 
+def may_overwrite(function: Function, callees: Callees) -> bool:
+    """Whether there may be such pairs: some launch passes a buffer as written that an earlier one, or one in the same
+    loop, passes as read. Quick, and rarely True."""
+    return _MayOverwrite(callees.names(function)).stmt(function.body)[2]
+
+
+_Roots = set[Var]
+
+
+class _MayOverwrite:
+    def __init__(self, names: BufferNames) -> None:
+        self._names = names
+        self._read: _Roots = set()  # so far
+
+    def stmt(self, stmt: Any) -> tuple[_Roots, _Roots, bool]:
+        """The buffers that are read, those that are written, and the answer."""
+        cls = type(stmt)
+        call = stmt.value if cls is AssignStmt else stmt.expr if cls is EvalStmt else None
+        if call is not None:
+            return self._launch(call) if is_launch(call) else (set(), set(), False)
+        read: _Roots = set()
+        written: _Roots = set()
+        for child in stmt_children(stmt):
+            reads, writes, found = self.stmt(child)
+            if found:
+                return read, written, True
+            read |= reads
+            written |= writes
+        if (cls is ForStmt or cls is WhileStmt) and not read.isdisjoint(written):
+            return read, written, True
+        return read, written, False
+
+    def _launch(self, call: Any) -> tuple[_Roots, _Roots, bool]:
+        read: _Roots = set()
+        written: _Roots = set()
+        for arg, direction in zip(call.args, call.arg_directions, strict=False):
+            if direction is ArgDirection.Input:
+                read.update(self._names.candidates(arg))
+            elif direction is ArgDirection.InOut or direction is ArgDirection.OutputExisting:
+                written.update(self._names.candidates(arg))
+        found = not self._read.isdisjoint(written) or not read.isdisjoint(written)
+        self._read |= read
+        return read, written, found
+
+
 class Narrowing:
     """Which launches of a program may be ordered by the parts that they touch."""
 
@@ -389,4 +482,4 @@ def narrowing_of(program: Program) -> Narrowing:
     return found
 
 
-__all__ = ["Narrowing", "Orders", "Overwrite", "narrowing_of", "unordered_overwrites"]
+__all__ = ["Narrowing", "Orders", "Overwrite", "may_overwrite", "narrowing_of", "unordered_overwrites"]

@@ -84,7 +84,7 @@ def passes_of(
     """
     del planner
     options: dict[PassFactory, dict[str, Any]] = {
-        auto_derive_task_dependencies: {"analyze_auto_scopes": analyze_auto_scopes_for_deps}
+        auto_derive_task_dependencies: {"analyze_auto_scopes": analyze_auto_scopes_for_deps, "order_overwrites": True}
     }
     return [make(**options.get(make, {})) for make in STRATEGIES[strategy]]
 

@@ -63,14 +63,14 @@ class DerivedEdges:
             value = stmt.value
             if type(value) in _LAUNCHES and self.launched is not None:
                 self._tasks[stmt.var] = [self.launched]
+                for arg in _written(value):
+                    self._tasks.setdefault(arg, [self.launched])
             else:
                 root = value.tuple if type(value) is TupleGetItemExpr else value
                 self._tasks[stmt.var] = self._behind(root)
         elif cls is st.EvalStmt and type(stmt.expr) in _LAUNCHES and self.launched is not None:
-            call = stmt.expr
-            for arg, direction in zip(call.args, call.arg_directions, strict=False):
-                if direction in _WRITES:
-                    self._tasks[arg] = [self.launched]
+            for arg in _written(stmt.expr):
+                self._tasks[arg] = [self.launched]
         elif cls is st.YieldStmt and self._open:
             self._yield(stmt)
         elif isinstance(stmt, _CARRYING):
@@ -89,6 +89,10 @@ class DerivedEdges:
 
     def _behind(self, value: Any) -> list[Task]:
         return self._tasks.get(value, []) if isinstance(value, Var) else []
+
+
+def _written(call: Any) -> list[Any]:
+    return [a for a, direction in zip(call.args, call.arg_directions, strict=False) if direction in _WRITES]
 
 
 __all__ = ["EDGES", "DerivedEdges", "has_derived_edges"]

@@ -104,10 +104,13 @@ class Edges(Dependencies):
             self._depth_of.setdefault(named, self.region.depth)
 
     def _named(self, var: Var | None, call: Any) -> list[Var]:
-        """The variables that stand for a launch in edges: its result, and what it writes."""
+        """The variables that stand for a launch in edges: its result, and what it writes, but for what another launch
+        has given as its result."""
         found = [var] if var is not None and var in self._wanted else []
         for i, arg in enumerate(call.args):
             if isinstance(arg, Var) and arg in self._wanted and arg is not var:
+                if var is not None and arg in self._ids:
+                    continue
                 if self.callees.direction(call, i) is not ParamDirection.In:
                     found.append(arg)
         return found
