@@ -11,6 +11,7 @@ from tests.differential.test_programs import EXAMPLES, PROGRAMS, ProgramEntry, e
 
 import pypto.language as pl
 from pypto import ir
+from pypto.analysis.overwrites import narrowing_of
 from pypto.ops.values import ArrayValue, Buffer
 from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.emitted import EmittedProgram
@@ -45,8 +46,9 @@ def emitted(entry: ProgramEntry) -> EmittedProgram:
 
 def interpreted(program: EmittedProgram, values: list[Any], by_parts: bool) -> RunRecord:
     """The record of the same program, run by the interpreter."""
-    interpreter = Interpreter(program.program, record=True, by_parts=by_parts)
     function = program.function
+    order_reads = narrowing_of(program.program).leaves_overwrites(function)
+    interpreter = Interpreter(program.program, record=True, by_parts=by_parts, order_reads=order_reads)
     boxed = [
         ArrayValue(v, Buffer(v, p.name_hint, external=True)) if isinstance(v, np.ndarray) else v
         for v, p in zip(values, function.params, strict=True)

@@ -105,9 +105,14 @@ class Orders:
         return self._pairs
 
     @property
+    def known(self) -> bool:
+        """Whether all that runs is known here."""
+        return self._model.complete
+
+    @property
     def narrowable(self) -> bool:
         """Whether launches may be ordered by the parts that they touch, in place of whole arguments."""
-        if not self._model.complete:
+        if not self.known:
             return False
         if self._pairs is None and any(next(self._unordered_of(uses), None) for uses in self._model.by_root.values()):
             return False  # one is enough
@@ -459,6 +464,7 @@ class Narrowing:
         self._called = {
             node.op.name for function in program.functions.values() for node in walk(function.body) if is_launch(node)
         }
+        self._orders: dict[Function, Orders] = {}
         self._known: dict[Function, bool] = {}
 
     def allows(self, function: Function) -> bool:
@@ -466,9 +472,22 @@ class Narrowing:
         started tasks that are not seen here."""
         known = self._known.get(function)
         if known is None:
-            known = function.name not in self._called and Orders(function, self.footprints).narrowable
+            known = function.name not in self._called and self._of(function).narrowable
             self._known[function] = known
         return known
+
+    def leaves_overwrites(self, function: Function) -> bool:
+        """Whether there may be launches that overwrite what others read, in no order, and the program does not say that
+        it wants it so."""
+        orders = self._of(function)
+        pairs = orders.unordered()
+        return not (orders.known and orders.complete) or any(pair.reads and not pair.chosen for pair in pairs)
+
+    def _of(self, function: Function) -> Orders:
+        found = self._orders.get(function)
+        if found is None:
+            found = self._orders[function] = Orders(function, self.footprints)
+        return found
 
 
 _NARROWING: WeakKeyDictionary[Program, Narrowing] = WeakKeyDictionary()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from ..analysis.overwrites import narrowing_of
 from ..codegen.host import for_host
 from ..codegen.orchestration import OrchestrationResult, generate_orchestration
 from ..ir.enums import CoreType
@@ -69,6 +70,7 @@ class EmittedProgram:
             config=config,
             positions=self.result.positions.get,
             arguments=[self.function.params[i].name_hint for i in self._tensors],
+            order_reads=narrowing_of(self.program).leaves_overwrites(self.function),
         )
 
     @classmethod

@@ -149,17 +149,26 @@ class TaskGraph:
 
     ``schedule`` "submit" runs each task as it is submitted; "random" defers them and runs ready ones in a seeded random
     order. ``record`` keeps the tasks in ``tasks``, and edges to completed tasks too; with ``accesses`` also the bytes
-    that tasks touch (see :func:`pypto.runtime.recording.run_record`). Counters: ``submitted``, ``edge_count``,
+    that tasks touch (see :func:`pypto.runtime.recording.run_record`). ``order_reads``: what writes waits for earlier
+    readers of it, also where the rules leave that open. Counters: ``submitted``, ``edge_count``,
     ``task_ns`` (time inside tasks), ``first_start``, ``last_end``.
     """
 
-    def __init__(self, schedule: str = "submit", seed: int = 0, record: bool = False, accesses: bool = False) -> None:
+    def __init__(
+        self,
+        schedule: str = "submit",
+        seed: int = 0,
+        record: bool = False,
+        accesses: bool = False,
+        order_reads: bool = False,
+    ) -> None:
         if schedule not in ("submit", "default", "random"):
             raise ValueError(f"schedule must be 'submit' or 'random', got {schedule!r}")
         self.deferred = schedule == "random"
         self.rng = random.Random(seed)
         self.record = record or accesses
         self.recorder = Recorder(accesses) if self.record else None
+        self.order_reads = order_reads
         self.ordered = self.deferred or self.record  # whether anybody asks for the order of tasks
         self.tasks: list[Task] = []
         self.pending: dict[Task, None] = {}
@@ -248,6 +257,8 @@ class TaskGraph:
             automatic = not manual and not buffer.manual_dep
             if automatic and tag in _LOOKS_UP:
                 self._look_up(task, record, region, tag)
+            if automatic and self.order_reads and tag in (Tag.INOUT, Tag.OUTPUT_EXISTING):
+                self._wait_for_readers(task, record, region)
             # A manual task is registered too: automatic tasks behind the manual scope are ordered after it.
             if tag in _REGISTERS:
                 # Who comes after this task comes after all that it waited for.
@@ -263,8 +274,11 @@ class TaskGraph:
         for writer in record.writers.overlapping(region):
             self._edge(task, writer.task, EdgeKind.OVERLAP, record.info, writer.region, region)
         if tag is Tag.SOURCE_WRITE:
-            for reader in record.readers.overlapping(region):
-                self._edge(task, reader.task, EdgeKind.SOURCE_ORDER, record.info, reader.region, region)
+            self._wait_for_readers(task, record, region)
+
+    def _wait_for_readers(self, task: Task, record: _Record, region: Region) -> None:
+        for reader in record.readers.overlapping(region):
+            self._edge(task, reader.task, EdgeKind.SOURCE_ORDER, record.info, reader.region, region)
 
     def own(self, task: Task, values: Iterable[ArrayValue]) -> None:
         """The task allocated these."""

@@ -83,6 +83,8 @@ class RunOptions(msgspec.Struct, frozen=True):
     ``timeout``: seconds without progress after which the run fails; then no task runs on the calling thread.
     ``by_parts``: tasks are ordered by the parts of their arguments that their kernels touch, as far as kernels say so;
     else, as on a device, by the whole arguments.
+    ``order_reads``: a task that writes waits for earlier ones that read what it writes, which the rules of the device
+    leave to the program; also without this, if the program needs it.
     ``isolate``: run in a worker process, which may crash or be ended (see :mod:`.isolation`); kernels must be exported
     functions of libraries then. ``sanitize``: as in :func:`.build.build`.
     """
@@ -101,6 +103,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     sanitize: str | None = None
     isolate: bool = False
     by_parts: bool = True
+    order_reads: bool = False
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -151,7 +154,7 @@ class HostProgram:
     """An orchestration library and the kernels that it launches by number.
 
     ``positions``: line of the orchestration source -> where in the user's program, for errors; ``arguments``: names of
-    the tensor arguments, for records.
+    the tensor arguments, for records. ``order_reads``: see :class:`RunOptions`.
     """
 
     def __init__(
@@ -163,6 +166,7 @@ class HostProgram:
         config: str | None = CONFIG,
         positions: Callable[[int], Any] | None = None,
         arguments: Sequence[str] = (),
+        order_reads: bool = False,
     ) -> None:
         self.kernels = list(kernels)
         self.arguments = list(arguments)
@@ -170,6 +174,7 @@ class HostProgram:
         self._entry = _address(getattr(library, entry))
         self._config = _address(getattr(library, config)) if config is not None else None
         self._positions = positions
+        self._order_reads = order_reads
 
     def run(self, tensors: Sequence[Any], scalars: Sequence[Any] = (), options: RunOptions | None = None) -> RunResult:
         """Run once. ``tensors``: arrays, which the program reads and writes in place; ``scalars``: ints, bools, NumPy
@@ -199,7 +204,7 @@ class HostProgram:
             scalars=ctypes.addressof(bits),
         )
         report = Report()
-        native = _native_options(options)
+        native = self._native_options(options)
         handle = runtime.library.pto_run(ctypes.byref(program), ctypes.byref(native), ctypes.byref(report))
         if handle is None:  # threads that never end use all of it
             _ABANDONED.append((program, native, callbacks, args, bits, tensors))
@@ -218,6 +223,11 @@ class HostProgram:
 
         names = [kernel.name for kernel in self.kernels]
         return run_record(result.records, names, self.arguments, self._position if self._positions else None)
+
+    def _native_options(self, options: RunOptions) -> Options:
+        made = _native_options(options)
+        made.order_reads = options.order_reads or self._order_reads
+        return made
 
     def _checked(self, result: RunResult, options: RunOptions) -> RunResult:
         if options.check_races:
@@ -264,7 +274,7 @@ class HostProgram:
             ],
             list(zip(map(np.asanyarray, tensors), arguments, strict=True)),
             scalars,
-            _native_options(options),
+            self._native_options(options),
         )
         report, records = run(call)
         if report.code:

@@ -60,7 +60,8 @@ class Interpreter(KernelScopes):
     ``schedule``: "submit" (each task as it is submitted) or "random" with ``seed`` (a legal order, so that a missing
     edge shows as a wrong value). ``record``: keep the tasks and edges in ``graph``; ``accesses``: the bytes that they
     touch, too. ``on_statement`` is called before each statement (debugger). ``by_parts``: launches are ordered by the
-    parts of their arguments that they touch, where that is safe, and not by whole arguments, as emitted code is.
+    parts of their arguments that they touch, where that is safe, and not by whole arguments. ``order_reads``: launches
+    that write wait for earlier ones that read the same, also where the rules of the device leave that to the program.
     """
 
     def __init__(
@@ -73,11 +74,12 @@ class Interpreter(KernelScopes):
         summaries: dict[st.Stmt, ScopeSummary] | None = None,
         accesses: bool = False,
         by_parts: bool = True,
+        order_reads: bool = False,
     ) -> None:
         self.program = program
         self.by_parts = by_parts
         self.functions = {g.name: f for g, f in program.functions.items()}
-        self.graph = TaskGraph(schedule, seed, record, accesses)
+        self.graph = TaskGraph(schedule, seed, record, accesses, order_reads)
         self._notes_accesses = accesses
         self.derived = DerivedEdges() if has_derived_edges(program) else None
         self.on_statement = on_statement

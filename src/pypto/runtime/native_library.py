@@ -44,7 +44,7 @@ ERRORS = {
     100: "no task ended within the time allowed",
     101: "a kernel failed",
 }
-REASONS = ("allocation", "overlap", "explicit", "predicate", "sync")
+REASONS = ("allocation", "overlap", "explicit", "predicate", "sync", "overwrite")
 TAGS = ("INPUT", "INOUT", "OUTPUT", "OUTPUT_EXISTING", "NO_DEP")
 KINDS = ("aic", "aiv", "mixed", "dummy")
 
@@ -92,6 +92,7 @@ class Options(ctypes.Structure):
         ("record", u32),
         ("trace", u32),
         ("fill", u32),
+        ("order_reads", u32),
         ("clusters", u32),
         ("timeout", f64),
     )

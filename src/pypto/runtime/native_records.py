@@ -28,6 +28,7 @@ _KINDS = {
     "explicit": EdgeKind.EXPLICIT,
     "predicate": EdgeKind.OVERLAP,
     "sync": EdgeKind.SYNC,
+    "overwrite": EdgeKind.SOURCE_ORDER,
 }
 _MODES = (Mode.READ, Mode.WRITE, Mode.ATOMIC)  # by PtoAccess
 # What an argument says of the bytes that its task touches. NO_DEP says nothing.

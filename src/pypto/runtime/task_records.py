@@ -26,7 +26,7 @@ class EdgeKind(str, enum.Enum):
     EXPLICIT = "explicit"  # the program names it: deps=
     COMPILER = "compiler"  # the compiler found that it is needed
     SYNC = "sync"  # the orchestrator waits for it before it touches a tensor itself
-    SOURCE_ORDER = "source order"  # it reads what the consumer overwrites; only before directions are derived
+    SOURCE_ORDER = "source order"  # it reads what the consumer overwrites
 
 
 class Mode(str, enum.Enum):

@@ -214,5 +214,63 @@ suite.entry("many_producers", "for (int64_t i = 0; i < n; ++i) task(out(x)); tas
 def test_edges_are_counted_whether_recorded_or_not():
     recorded = suite.run("many_producers", [zeros(4)], [50], record=True).counters
     plain = suite.run("many_producers", [zeros(4)], [50]).counters  # one worker: nothing has run before the last submit
-    assert list(recorded.edges) == list(plain.edges) == [0, 100, 0, 0, 0]
+    assert list(recorded.edges) == list(plain.edges) == [0, 100, 0, 0, 0, 0]
     assert recorded.tasks == plain.tasks == 52
+
+
+# Each case: what is submitted when writers wait for readers, too, and the edges.
+READERS = {
+    "a writer behind a reader": ("task(in(x)); task(inout(x));", [("overwrite", 0, 1)]),
+    "an output behind a reader": ("task(in(x)); task(out(x));", [("overwrite", 0, 1)]),
+    "all readers": ("task(in(x)); task(in(x)); task(out(x));", [("overwrite", 0, 2), ("overwrite", 1, 2)]),
+    "what was written is read": ("task(out(x)); task(in(x)); task(inout(x));", [("overlap", 0, 1), ("overlap", 0, 2), ("overwrite", 1, 2)]),
+    "one that reads and writes": ("task(inout(x)); task(out(x));", [("overwrite", 0, 1)]),
+    "twice the same is one edge": ("task(inout(x)); task(inout(x));", [("overlap", 0, 1)]),
+    "other bytes": ("task(in(rows(x, 0, 4))); task(inout(rows(x, 4, 4))); task(inout(rows(x, 2, 4)));", [("overwrite", 0, 2), ("overlap", 1, 2)]),
+    "no_dep reads nothing and writes nothing": ("task(no_dep(x)); task(inout(x)); task(no_dep(x));", []),
+    "an untracked tensor": (
+        "const ChipTensor free = box(x, 0, 16, 0, 16, true); task(in(free)); task(inout(free));",
+        [],
+    ),
+    "a manual reader": (
+        "PTO2_SCOPE(PTO2ScopeMode::MANUAL) { task(in(x)); } task(inout(x));",
+        [("overwrite", 0, 1)],
+    ),
+    "a manual writer": ("task(in(x)); PTO2_SCOPE(PTO2ScopeMode::MANUAL) { task(inout(x)); }", []),
+    "a predicate reads": (
+        "CoreTaskArgs args; CoreTaskPredicate when; const ChipTensor flags = y; when.operand.tensor = &flags;\n"
+        "when.operand.ndims = 2; when.operand.indices[0] = when.operand.indices[1] = 0; when.op = PredicateOp::EQ;\n"
+        "when.target = 0; args.set_predicate(when); rt_submit_aiv_task(0, args); task(inout(y));",
+        [("overwrite", 0, 1)],
+    ),
+}  # fmt: skip
+for number, (body, _) in enumerate(READERS.values()):
+    suite.entry(f"readers_{number}", body, tensors="x y")
+
+
+@pytest.mark.parametrize("case", READERS)
+def test_writers_wait_for_readers_if_asked(case):
+    _, expected = READERS[case]
+    arguments = [zeros(16, 16), zeros(16, 16, dtype=np.int32)]
+    entry = f"readers_{list(READERS).index(case)}"
+    assert edges(suite.run(entry, arguments, record=True, order_reads=True)) == sorted(expected, key=lambda e: e[:0:-1])
+    assert "overwrite" not in [reason for reason, _, _ in edges(suite.run(entry, arguments, record=True))]
+
+
+suite.entry("created", """
+for (int64_t i = 0; i < n; ++i) {
+    PTO2_SCOPE() {
+        const auto made = task(in(x), matrix(4, 4));
+        task(in(made.get_ref(0)), inout(rows(x, 4 * (i % 4), 4)));
+        task(in(rows(x, 0, 8)), inout(made.get_ref(0)));
+    }
+}
+""", scalars="n")  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{}, {"workers": 3}, {"random": True}, {"record": True}], ids=str)
+def test_readers_are_forgotten_with_their_buffers(options):
+    counters = suite.run("created", [zeros(16, 16)], [3000], order_reads=True, **options).counters
+    assert counters.tasks == 9000
+    if not options:
+        assert counters.edges[5] > 3000

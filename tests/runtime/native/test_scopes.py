@@ -364,7 +364,7 @@ def test_ids_only_grow_and_old_ones_stay_good(workers):
 
 def test_a_dependency_on_a_completed_task_is_no_edge():
     counters = suite.run("dependency_on_a_completed_task", [zeros(1)]).counters
-    assert list(counters.edges) == [0] * 5
+    assert list(counters.edges) == [0] * 6
     # A recorded run tells it nevertheless: the order is there.
     recorded = edges(suite.run("dependency_on_a_completed_task", [zeros(1)], record=True))
     assert ("overlap", 0, 1) in recorded or ("explicit", 0, 1) in recorded

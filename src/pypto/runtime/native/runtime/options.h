@@ -47,6 +47,7 @@ struct Options {
     uint32_t record;          // 1: tasks, edges, arguments; 2: what kernels say that they touch as well
     uint32_t trace;           // 1: times as well
     uint32_t fill;            // 1: fresh buffers are filled with NaN or a pattern
+    uint32_t order_reads;     // 1: a task that writes waits for earlier readers of what it writes
     uint32_t clusters;        // what rt_available_cluster_count() says
     double timeout;           // seconds without progress after which the run fails; 0: none
 };
@@ -54,7 +55,7 @@ struct Options {
 struct Counters {
     uint64_t tasks;
     uint64_t allocations;       // tasks that only allocate
-    uint64_t edges[5];          // by Reason
+    uint64_t edges[6];          // by Reason
     uint64_t lookups;           // in writer indexes
     uint64_t visited;           // entries and nodes looked at by them
     uint64_t allocated_bytes;

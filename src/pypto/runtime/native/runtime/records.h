@@ -15,7 +15,7 @@ inline Region recorded(const Region& region) {
     return made;
 }
 
-enum class Reason : uint32_t { ALLOCATION, OVERLAP, EXPLICIT, PREDICATE, SYNC };
+enum class Reason : uint32_t { ALLOCATION, OVERLAP, EXPLICIT, PREDICATE, SYNC, OVERWRITE };
 
 struct TaskRecord {
     uint64_t number;

@@ -110,10 +110,13 @@ class Run {
     void abandon();
     void need_owner(const ChipTensor& tensor, uint64_t consumer, Reason reason);
     void need_writers(const ChipTensor& tensor, const Region& region, uint64_t consumer, Reason reason);
+    void need_readers(const ChipTensor& tensor, const Region& region, uint64_t consumer);
     void hold(Allocation* allocation, uint64_t consumer);
     bool need_dependencies(const CoreTaskArgs& args, uint64_t consumer, uint32_t line);
     Task* find_task(PTO2TaskId id, bool& known);
     void register_writer(Task* task, const ChipTensor& tensor, const Region& region, bool replaces);
+    void register_reader(Task* task, const ChipTensor& tensor, const Region& region);
+    Entry* new_entry(Task* task, const ChipTensor& tensor, const Region& region, bool reads);
     Task* new_task(const CoreTaskArgs& args, const Launch& launch, PTO2TaskId id, Allocation* outputs);
     void link(Task* task);
     void record_edge(uint64_t producer, uint64_t consumer, Reason reason, const Buffer* buffer, const Region* used,

@@ -222,16 +222,19 @@ inline void Run::reclaim_unused() {
 inline void Run::reclaim(Allocation* allocation) {
     for (uint32_t i = 0; i < allocation->buffer_count; ++i) {
         Buffer& buffer = allocation->buffers()[i];
-        if (!buffer.writers.empty()) {
-            buffer.writers.all([&](Entry* entry) {
-                if (entry->task == nullptr) {
-                    crew_.small_records.give(entry, sizeof(Entry));
-                } else {
-                    entry->buffer = nullptr;
-                }
-            });
-        }
+        const auto forget = [&](Entry* entry) {
+            if (entry->task == nullptr) {
+                crew_.small_records.give(entry, sizeof(Entry));
+            } else {
+                entry->buffer = nullptr;
+            }
+        };
+        if (!buffer.writers.empty()) buffer.writers.all(forget);
         buffer.writers.~WriterIndex();
+        if (buffer.readers != nullptr) {
+            buffer.readers->all(forget);
+            delete buffer.readers;
+        }
     }
     if (allocation->owner_task != nullptr) allocation->owner_task->made = nullptr;
     if (allocation->storage != nullptr) crew_.storage[allocation->ring].give(allocation->storage, allocation->bytes);

@@ -78,6 +78,9 @@ inline void Run::submit(TaskOutputTensors& made, const CoreTaskArgs& args, const
         if (tag <= Tag::INOUT && !tensor.manual_dep && !tensor.buffer->writers.empty()) {
             need_writers(tensor, in_parts ? part(args, launch, i) : Region::of(tensor), number, Reason::OVERLAP);
         }
+        if (tensor.buffer->readers != nullptr && (tag == Tag::INOUT || tag == Tag::OUTPUT_EXISTING) && !tensor.manual_dep) {
+            need_readers(tensor, in_parts ? part(args, launch, i) : Region::of(tensor), number);
+        }
     }
     if (args.has_predicate_) {  // as if it were an input
         const ChipTensor& operand = *args.predicate_.operand.tensor;
@@ -120,6 +123,17 @@ inline void Run::submit(TaskOutputTensors& made, const CoreTaskArgs& args, const
             const ChipTensor& tensor = task->tensors()[i];
             register_writer(task, tensor, in_parts ? part(args, launch, i) : Region::of(tensor),
                             tag == Tag::INOUT && automatic && !tensor.manual_dep);
+        }
+    }
+    if (options_.order_reads) {
+        for (uint32_t i = 0; i < args.tensor_count_; ++i) {
+            if (args.tags_[i] > Tag::INOUT) continue;
+            const ChipTensor& tensor = task->tensors()[i];
+            register_reader(task, tensor, in_parts ? part(args, launch, i) : Region::of(tensor));
+        }
+        if (task->predicate != nullptr) {
+            const ChipTensor& operand = *task->predicate->operand.tensor;
+            register_reader(task, operand, Region::of(operand));
         }
     }
     link(task);
@@ -257,7 +271,7 @@ inline void Run::retire(Task* task) {
         } else if (options_.record) {
             each->task = nullptr;  // stays: edges to completed tasks are recorded, too
         } else {
-            each->buffer->writers.remove(each);
+            (each->reads ? *each->buffer->readers : each->buffer->writers).remove(each);
             crew_.small_records.give(each, sizeof(Entry));
         }
         each = following;
@@ -352,6 +366,14 @@ inline void Run::need_writers(const ChipTensor& tensor, const Region& region, ui
     });
 }
 
+inline void Run::need_readers(const ChipTensor& tensor, const Region& region, uint64_t consumer) {
+    ++counters_.lookups;
+    tensor.buffer->readers->overlapping(region, counters_.visited, [&](Entry* entry) {
+        if (options_.record) record_edge(entry->number, consumer, Reason::OVERWRITE, tensor.buffer, &region, &entry->region);
+        if (entry->task != nullptr) need(entry->task, consumer, Reason::OVERWRITE);
+    });
+}
+
 inline void Run::hold(Allocation* allocation, uint64_t consumer) {
     if (!allocation->owner.is_valid() || allocation->mark == consumer + 1) return;
     allocation->mark = consumer + 1;
@@ -412,14 +434,25 @@ inline void Run::register_writer(Task* task, const ChipTensor& tensor, const Reg
             }
         }
     }
+    writers.add(new_entry(task, tensor, region, false));
+}
+
+inline void Run::register_reader(Task* task, const ChipTensor& tensor, const Region& region) {
+    if (region.empty()) return;
+    if (tensor.buffer->readers == nullptr) tensor.buffer->readers = new WriterIndex;
+    tensor.buffer->readers->add(new_entry(task, tensor, region, true));
+}
+
+inline Entry* Run::new_entry(Task* task, const ChipTensor& tensor, const Region& region, bool reads) {
     Entry* entry = static_cast<Entry*>(crew_.small_records.take(sizeof(Entry)));
     entry->task = task;
     entry->number = task->number;
     entry->buffer = tensor.buffer;
     entry->next = task->entries;
     entry->region = region;
+    entry->reads = reads;
     task->entries = entry;
-    writers.add(entry);
+    return entry;
 }
 
 inline Task* Run::new_task(const CoreTaskArgs& args, const Launch& launch, PTO2TaskId id, Allocation* outputs) {

@@ -66,6 +66,7 @@ struct alignas(64) Buffer {
     uint32_t number;  // in order of creation
     bool manual_dep;
     WriterIndex writers;
+    WriterIndex* readers = nullptr;  // made when first needed: most runs don't ask who reads
 };
 
 // The storage of one task, or an argument of the whole run.

@@ -1,4 +1,4 @@
-// The live writers of one buffer, found by the bytes they write.
+// The live writers of one buffer, found by the bytes they write; or its readers.
 //
 // A few are kept in a list. More are kept in trees, so that a lookup costs what it returns (and a logarithm), however many
 // disjoint bands or tiles of the buffer have writers. A tree has one level for each digit of a region's position (see
@@ -18,7 +18,7 @@ namespace pto {
 struct Task;
 struct Buffer;
 
-// One registered writer.
+// One registered writer or reader.
 struct Entry {
     Task* task;      // null when it is done and its memory was reused
     uint64_t number;  // in order of submission
@@ -26,6 +26,7 @@ struct Entry {
     Entry* next;     // of the same task
     Entry* sibling;  // in the index: of the same region
     Entry** from;    // what points to it there
+    bool reads;      // it stands among the readers
     Region region;
 };
 
