@@ -95,6 +95,10 @@ class OpDef:
     ``None`` is refused: an op states its effects or states that it only reads (``effects={}`` with
     ``effects_declared=True`` means "writes none"). ``windows`` maps operand index to the part that the op touches;
     of others it may touch all.
+
+    ``element``: an element of the result in C++, with a place for the element of each operand, for ops that work
+    element by element; the element has the type that arithmetic for the result runs in (float for all narrower floats).
+    ``fold``: ``sum``, ``prod``, ``max`` or ``min``, for ops that reduce.
     """
 
     __slots__ = (
@@ -106,6 +110,8 @@ class OpDef:
         "doc",
         "effects",
         "effects_declared",
+        "element",
+        "fold",
         "infer",
         "input_memory",
         "internal",
@@ -153,6 +159,8 @@ class OpDef:
         internal: bool = False,
         printed: str | None = None,
         priority: str = "core",
+        element: str = "",
+        fold: str = "",
     ) -> None:
         self.name = name
         self.category = category
@@ -179,6 +187,8 @@ class OpDef:
         self.internal = internal
         self.printed = printed
         self.priority = priority
+        self.element = element
+        self.fold = fold
         self.spellings: list[str] = []
         self.op = Op(name)
 

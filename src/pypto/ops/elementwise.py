@@ -177,6 +177,7 @@ def binary(
     kwargs: Mapping[str, Any] | None = None,
     not_in_place: bool = False,
     priority: str = "core",
+    element: str = "",
 ) -> None:
     """Define ``tensor.<name>`` and ``tile.<name>`` with their scalar forms.
 
@@ -203,6 +204,7 @@ def binary(
             reference=reference,
             not_in_place=not_in_place and level == "tile",
             priority=priority,
+            element=element,
             **spec,
         )
         if level == "tensor" and scalar_suffix is None:
@@ -216,6 +218,7 @@ def binary(
             reference=reference,
             not_in_place=not_in_place and level == "tile",
             priority=priority,
+            element=element,
             **scalar_spec,
         )
 
@@ -231,12 +234,31 @@ def _either(pair: InferRule, with_scalar: InferRule) -> InferRule:
 
 HIGH_PRECISION = {"high_precision": (bool, False)}
 
-binary("add", lambda a, b: a + b, "lhs + rhs")
-binary("sub", lambda a, b: a - b, "lhs - rhs", scalar_keeps=True, scalar_dtypes=SUB_DTYPES)
-binary("mul", lambda a, b: a * b, "lhs * rhs")
-binary("div", divide, "lhs / rhs; integers round toward zero", check=_check_div, kwargs=HIGH_PRECISION)
-binary("maximum", lambda a, b: np.maximum(a, b), "element-wise maximum; NaN propagates", scalar_suffix=None)
-binary("minimum", lambda a, b: np.minimum(a, b), "element-wise minimum; NaN propagates", scalar_suffix=None)
+binary("add", lambda a, b: a + b, "lhs + rhs", element="({0} + {1})")
+binary("sub", lambda a, b: a - b, "lhs - rhs", scalar_keeps=True, scalar_dtypes=SUB_DTYPES, element="({0} - {1})")
+binary("mul", lambda a, b: a * b, "lhs * rhs", element="({0} * {1})")
+binary(
+    "div",
+    divide,
+    "lhs / rhs; integers round toward zero",
+    check=_check_div,
+    kwargs=HIGH_PRECISION,
+    element="pto::quotient({0}, {1})",
+)
+binary(
+    "maximum",
+    lambda a, b: np.maximum(a, b),
+    "element-wise maximum; NaN propagates",
+    scalar_suffix=None,
+    element="pto::math::maximum({0}, {1})",
+)
+binary(
+    "minimum",
+    lambda a, b: np.minimum(a, b),
+    "element-wise minimum; NaN propagates",
+    scalar_suffix=None,
+    element="pto::math::minimum({0}, {1})",
+)
 binary("fmod", lambda a, b: np.fmod(a, b), "remainder with the sign of lhs", not_in_place=True, priority="full")
 
 
@@ -420,6 +442,7 @@ def unary(
     kwargs: Mapping[str, Any] | None = None,
     not_in_place: bool = False,
     priority: str = "core",
+    element: str = "",
 ) -> None:
     """Define ``tensor.<name>`` and ``tile.<name>`` of one operand."""
 
@@ -438,20 +461,51 @@ def unary(
             reference=reference,
             not_in_place=not_in_place and level == "tile",
             priority=priority,
+            element=element,
             **spec,
         )
 
 
-unary("neg", lambda a: -a, "-x")
-unary("abs", lambda a: np.abs(a), "absolute value")
-unary("exp", lambda a: np.exp(a), "e ** x", _to_float, _float_only)
-unary("sqrt", lambda a: np.sqrt(a), "square root", _to_float, _float_only)
-unary("recip", lambda a: 1 / a, "1 / x", _to_float, _float_only, kwargs=HIGH_PRECISION, not_in_place=True)
-unary("log", lambda a: np.log(a), "natural logarithm", _one_of(*HALF_OR_SINGLE), kwargs=HIGH_PRECISION)
-unary("sin", lambda a: np.sin(a), "sine", _one_of(D.FP32, phrase="is FP32-only"), priority="full")
-unary("cos", lambda a: np.cos(a), "cosine", _one_of(D.FP32, phrase="is FP32-only"), priority="full")
-unary("not", lambda a: ~a, "bitwise complement", _one_of(D.INT16, D.UINT16), priority="full")
-unary("relu", lambda a: np.maximum(a, 0), "max(x, 0)", levels=("tile",))
+unary("neg", lambda a: -a, "-x", element="(-{0})")
+unary("abs", lambda a: np.abs(a), "absolute value", element="pto::magnitude({0})")
+unary("exp", lambda a: np.exp(a), "e ** x", _to_float, _float_only, element="pto::math::exp({0})")
+unary("sqrt", lambda a: np.sqrt(a), "square root", _to_float, _float_only, element="pto::math::sqrt({0})")
+unary(
+    "recip",
+    lambda a: 1 / a,
+    "1 / x",
+    _to_float,
+    _float_only,
+    kwargs=HIGH_PRECISION,
+    not_in_place=True,
+    element="pto::math::recip({0})",
+)
+unary(
+    "log",
+    lambda a: np.log(a),
+    "natural logarithm",
+    _one_of(*HALF_OR_SINGLE),
+    kwargs=HIGH_PRECISION,
+    element="pto::math::log({0})",
+)
+unary(
+    "sin",
+    lambda a: np.sin(a),
+    "sine",
+    _one_of(D.FP32, phrase="is FP32-only"),
+    priority="full",
+    element="pto::math::sin({0})",
+)
+unary(
+    "cos",
+    lambda a: np.cos(a),
+    "cosine",
+    _one_of(D.FP32, phrase="is FP32-only"),
+    priority="full",
+    element="pto::math::cos({0})",
+)
+unary("not", lambda a: ~a, "bitwise complement", _one_of(D.INT16, D.UINT16), priority="full", element="(~{0})")
+unary("relu", lambda a: np.maximum(a, 0), "max(x, 0)", levels=("tile",), element="pto::positive({0})")
 
 
 def _register_unary(name: str, high_precision: bool, levels: Sequence[str] = ("tensor", "tile")) -> None:

@@ -43,16 +43,16 @@ VEC = (MemorySpace.Vec,)
 TILE_SPEC: dict[str, Any] = {"output_memory": MemorySpace.Vec, "core": CoreType.VECTOR}
 
 Function = Callable[[Any, Any], Any]
-# suffix -> (function, doc, priority); "" copies the vector
-FUNCTIONS: dict[str, tuple[Function | None, str, str]] = {
-    "": (None, "the vector repeated over the shape of the first operand", "core"),
-    "_add": (lambda a, v: a + v, "first + vector", "core"),
-    "_sub": (lambda a, v: a - v, "first - vector", "core"),
-    "_mul": (lambda a, v: a * v, "first * vector", "core"),
-    "_div": (lambda a, v: divide(a, v), "first / vector", "core"),
-    "_max": (lambda a, v: np.maximum(a, v), "maximum(first, vector)", "full"),
-    "_min": (lambda a, v: np.minimum(a, v), "minimum(first, vector)", "full"),
-    "_expdif": (lambda a, v: np.exp(a - v), "exp(first - vector)", "full"),
+# suffix -> (function, doc, priority, element); "" copies the vector
+FUNCTIONS: dict[str, tuple[Function | None, str, str, str]] = {
+    "": (None, "the vector repeated over the shape of the first operand", "core", "{1}"),
+    "_add": (lambda a, v: a + v, "first + vector", "core", "({0} + {1})"),
+    "_sub": (lambda a, v: a - v, "first - vector", "core", "({0} - {1})"),
+    "_mul": (lambda a, v: a * v, "first * vector", "core", "({0} * {1})"),
+    "_div": (lambda a, v: divide(a, v), "first / vector", "core", "pto::quotient({0}, {1})"),
+    "_max": (lambda a, v: np.maximum(a, v), "maximum(first, vector)", "full", "pto::math::maximum({0}, {1})"),
+    "_min": (lambda a, v: np.minimum(a, v), "minimum(first, vector)", "full", "pto::math::minimum({0}, {1})"),
+    "_expdif": (lambda a, v: np.exp(a - v), "exp(first - vector)", "full", "pto::math::exp({0} - {1})"),
 }
 
 
@@ -199,7 +199,7 @@ def _operands(rows: bool, level: str, suffix: str) -> tuple[list[Operand], str]:
 
 
 def _define(rows: bool, suffix: str) -> None:
-    function, doc, priority = FUNCTIONS[suffix]
+    function, doc, priority, element = FUNCTIONS[suffix]
     base = ("row_expand" if rows else "col_expand") + suffix
     row_add = base == "row_expand_add"
     for level in ("tensor", "tile"):
@@ -216,7 +216,7 @@ def _define(rows: bool, suffix: str) -> None:
                 infer, reference = _tile_row_add_infer, _row_add_reference
         elif row_add:
             infer = _tensor_row_add_infer
-        define(name, operands, infer, doc=doc, reference=reference, priority=priority, **spec)
+        define(name, operands, infer, doc=doc, reference=reference, priority=priority, element=element, **spec)
 
 
 def _register_surface(rows: bool, suffix: str) -> None:
@@ -325,6 +325,7 @@ for _level in ("tensor", "tile"):
         doc="the scalar over the shape of target",
         reference=_fill,
         priority="full",
+        element="{1}",
         **(dict(TILE_SPEC, input_memory=(VEC,)) if _level == "tile" else {}),
     )
 

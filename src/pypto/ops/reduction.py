@@ -186,7 +186,14 @@ def _tile_infer(
 
 
 def _define(
-    name: str, reducer: Reducer, doc: str, *, result: DataType | None = None, scratch: int, priority: str
+    name: str,
+    reducer: Reducer,
+    doc: str,
+    *,
+    result: DataType | None = None,
+    scratch: int,
+    priority: str,
+    fold: str = "",
 ) -> None:
     rows = name.startswith("row_")
     axis = -1 if rows else -2
@@ -199,6 +206,7 @@ def _define(
         kwargs={"axis": (int, axis), "keep_dim": (bool, True)},
         reference=_tensor_reference(f"tensor.{name}", reducer, axis),
         priority=priority,
+        fold=fold,
     )
     operands = [Operand("tile", "tile")]
     if scratch != _NO_SCRATCH:
@@ -212,6 +220,7 @@ def _define(
         input_memory=(VEC,) * len(operands),
         not_in_place=rows or scratch == _ANY,
         priority=priority,
+        fold=fold,
         **TILE_SPEC,
     )
     _register_surface(name, scratch)
@@ -260,14 +269,16 @@ def _register_surface(name: str, scratch: int) -> None:
         surface("pl", name=name)(unified)
 
 
-_define("row_sum", _fold("sum"), "sum of each row", scratch=_COVERING, priority="core")
-_define("row_max", _fold("max"), "maximum of each row", scratch=_COVERING, priority="core")
-_define("row_min", _fold("min"), "minimum of each row", scratch=_COVERING, priority="core")
-_define("row_prod", _fold("prod"), "product of each row", scratch=_COVERING, priority="full")
-_define("col_sum", _fold("sum"), "sum of each column; tmp adds as a tree", scratch=_OPTIONAL, priority="core")
-_define("col_max", _fold("max"), "maximum of each column", scratch=_NO_SCRATCH, priority="core")
-_define("col_min", _fold("min"), "minimum of each column", scratch=_NO_SCRATCH, priority="core")
-_define("col_prod", _fold("prod"), "product of each column", scratch=_NO_SCRATCH, priority="full")
+_define("row_sum", _fold("sum"), "sum of each row", scratch=_COVERING, priority="core", fold="sum")
+_define("row_max", _fold("max"), "maximum of each row", scratch=_COVERING, priority="core", fold="max")
+_define("row_min", _fold("min"), "minimum of each row", scratch=_COVERING, priority="core", fold="min")
+_define("row_prod", _fold("prod"), "product of each row", scratch=_COVERING, priority="full", fold="prod")
+_define(
+    "col_sum", _fold("sum"), "sum of each column; tmp adds as a tree", scratch=_OPTIONAL, priority="core", fold="sum"
+)
+_define("col_max", _fold("max"), "maximum of each column", scratch=_NO_SCRATCH, priority="core", fold="max")
+_define("col_min", _fold("min"), "minimum of each column", scratch=_NO_SCRATCH, priority="core", fold="min")
+_define("col_prod", _fold("prod"), "product of each column", scratch=_NO_SCRATCH, priority="full", fold="prod")
 for _rows, _scratch in (("row", _EXACT), ("col", _ANY)):
     for _which in ("argmax", "argmin"):
         _define(

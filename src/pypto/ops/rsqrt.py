@@ -50,6 +50,7 @@ define(
     doc="1 / sqrt(x)",
     kwargs={"high_precision": (bool, False)},
     reference=_reference,
+    element="pto::math::rsqrt({0})",
 )
 define(
     "tile.rsqrt",
@@ -57,6 +58,7 @@ define(
     _tile_infer,
     doc="1 / sqrt(x); tmp selects the high-precision form",
     reference=_reference,
+    element="pto::math::rsqrt({0})",
     output_memory=MemorySpace.Vec,
     input_memory=((MemorySpace.Vec,), (MemorySpace.Vec,)),
     core=CoreType.VECTOR,

@@ -26,7 +26,7 @@ import shlex
 import struct
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -101,6 +101,7 @@ def build(
     *,
     include_dirs: Sequence[str | os.PathLike[str]] = (),
     flags: Sequence[str] = (),
+    flags_of: Mapping[str, Sequence[str]] | None = None,
     link: Sequence[str] = (),
     name: str = "library",
     sanitize: Sanitizer | None = None,
@@ -112,7 +113,8 @@ def build(
     A source is a path, or (file name, text). Sources named ``.h``, ``.hpp`` or ``.inc`` are for the others to include.
     Sources are compiled as copies: other files of their folder are found only if it is one of ``include_dirs``. Every
     file below these is part of the key, so they should be small; use ``-isystem`` among the flags for a large one.
-    ``flags`` follow the default ones, so they win; ``link`` ends the command of the linker (paths in it: absolute).
+    ``flags`` follow the default ones, so they win; ``flags_of``: more for single sources, by name. ``link`` ends
+    the command of the linker (paths in it: absolute).
     ``sanitize``: build with that sanitizer; see :func:`load`. ``executable``: make a program, one of whose sources has
     ``main``, instead of a library.
 
@@ -120,7 +122,9 @@ def build(
     source can't be read or the disk is full. A failure is not remembered.
     """
     start = time.perf_counter()
-    plan = _Plan(sources, include_dirs, flags, link, name, sanitize, compiler or find_compiler(), executable)
+    plan = _Plan(
+        sources, include_dirs, flags, flags_of or {}, link, name, sanitize, compiler or find_compiler(), executable
+    )
     entry = Entry(cache_folder(), plan.key())
     manifest = entry.find()
     cached = manifest is not None
@@ -159,6 +163,7 @@ class _Plan:
         sources: Sequence[Source],
         include_dirs: Sequence[str | os.PathLike[str]],
         flags: Sequence[str],
+        flags_of: Mapping[str, Sequence[str]],
         link: Sequence[str],
         name: str,
         sanitize: Sanitizer | None,
@@ -182,14 +187,20 @@ class _Plan:
         self._include = [f"-I{folder}" for folder in self.include_dirs]
         self._shape = () if executable else ("-shared",)
         self._link = list(link)
+        unknown = set(flags_of) - {file.name for file in self.units}
+        if unknown:
+            raise ValueError(f"flags for sources that are not there: {', '.join(sorted(unknown))}")
+        self._flags_of = {name: list(more) for name, more in flags_of.items()}
 
     def compile_and_link(self, library: str) -> list[str]:
         """The command that makes the library of the only unit."""
-        return [*self._start, *self._include, *self._shape, self.units[0].name, "-o", library, *self._link]
+        unit = self.units[0].name
+        more = self._flags_of.get(unit, ())
+        return [*self._start, *more, *self._include, *self._shape, unit, "-o", library, *self._link]
 
     def compile(self, unit: _File, made: str) -> list[str]:
         """The command that makes the object file of one unit."""
-        return [*self._start, *self._include, "-c", unit.name, "-o", made]
+        return [*self._start, *self._flags_of.get(unit.name, ()), *self._include, "-c", unit.name, "-o", made]
 
     def link(self, objects: Iterable[str], library: str) -> list[str]:
         """The command that makes the library of the object files."""
@@ -206,6 +217,7 @@ class _Plan:
             cpu_identity(),
             self.library,
             self._start,
+            sorted(self._flags_of.items()),
             self._include,
             [(word, _stamp(word)) for word in self._link],
             [(variable, os.environ.get(variable)) for variable in _ENVIRONMENT],

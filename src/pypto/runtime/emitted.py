@@ -16,6 +16,7 @@ from ..ir.type import ScalarType, TensorType
 from .build import build, load
 from .host_executor import CONFIG, ENTRY, HostProgram, RunOptions, RunResult
 from .interpreted_kernels import interpreted_kernels
+from .native_kernels import KERNEL_FLAGS, NativeKernels, native_kernels
 from .native_library import SOURCES
 from .scalar_args import to_bits
 from .task_records import RunRecord
@@ -40,32 +41,53 @@ class EmittedCode:
         self.function = _function(self.program, name)
         self.result: OrchestrationResult = generate_orchestration(self.program, self.function)
 
+    def kernels(self) -> list[Function]:
+        """The kernels, by the numbers that the code calls them by."""
+        ids = self.result.func_name_to_id
+        return [_function(self.program, kernel) for kernel in sorted(ids, key=ids.__getitem__)]
+
 
 class EmittedProgram:
     """One Orchestration function of a program behind all passes, compiled to a library.
 
-    ``result``: what was emitted. Raises what :func:`.codegen.generate_orchestration` does, and
-    :class:`.compilers.CompilerNotFound` without a C++ compiler.
+    ``native``: kernels are compiled, too, as far as they have a native form; ``notes`` say which have not and why. The
+    others, or all, run in the interpreter. ``result``: what was emitted.
+
+    Raises what :func:`.codegen.generate_orchestration` does, and :class:`.compilers.CompilerNotFound` without a C++
+    compiler.
     """
 
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: Program, name: str, native: bool = False) -> None:
         code = EmittedCode(program, name)
-        source = (f"{name}.cpp", code.result.code)
-        self._attach(code, load(build([source], include_dirs=[SOURCES], flags=_FLAGS, name=name)), ENTRY, CONFIG)
+        sources = [("orchestration.cpp", code.result.code)]
+        kernels = native_kernels(code.kernels()) if native else None
+        flags_of: dict[str, Sequence[str]] = {"orchestration.cpp": _FLAGS}
+        if kernels is not None and kernels.text:
+            sources.append(("kernels.cpp", kernels.text))
+            flags_of["kernels.cpp"] = KERNEL_FLAGS
+        self.built = build(sources, include_dirs=[SOURCES], flags_of=flags_of, name=name)
+        self._attach(code, load(self.built), ENTRY, CONFIG, kernels)
 
-    def _attach(self, code: EmittedCode, library: ctypes.CDLL, entry: str, config: str) -> None:
+    def _attach(
+        self, code: EmittedCode, library: ctypes.CDLL, entry: str, config: str, native: NativeKernels | None = None
+    ) -> None:
         self.program = code.program
         self.function = code.function
         self.result: OrchestrationResult = code.result
-        ids = self.result.func_name_to_id
-        kernels = [_function(self.program, kernel) for kernel in sorted(ids, key=ids.__getitem__)]
+        self.notes = native.notes if native is not None else []
+        kernels = code.kernels()
         self._tensors = [i for i, p in enumerate(self.function.params) if isinstance(p.type, TensorType)]
         self._scalars = [
             (i, p.type.dtype) for i, p in enumerate(self.function.params) if isinstance(p.type, ScalarType)
         ]
+        callable_kernels = interpreted_kernels(
+            self.program, kernels, parts_of_kernels(self.program, self.function, kernels)
+        )
+        if native is not None:
+            callable_kernels = native.bind(library, callable_kernels)
         self._host = HostProgram(
             library,
-            interpreted_kernels(self.program, kernels, parts_of_kernels(self.program, self.function, kernels)),
+            callable_kernels,
             entry=entry,
             config=config,
             positions=self.result.positions.get,

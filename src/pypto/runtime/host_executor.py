@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -62,12 +63,18 @@ class Kernel(msgspec.Struct, frozen=True):
     """``function``: an address, a function of a ctypes library with the kernel ABI, or a Python callable that is given
     a :class:`KernelArgs`. ``span``: where the user wrote it. ``parts``: words that say which part of its arguments it
     touches (see :mod:`.touched_parts`); tasks are ordered by these parts, without them by the whole arguments.
+    ``places``: where checks of native code stand in the user's program, by the numbers that their messages begin with.
+    ``instead``: a Python function that native code calls for arguments that it was not made for, through the pointer at
+    address ``slot``.
     """
 
     name: str
     function: Any
     span: Any = None
     parts: Sequence[int] = ()
+    places: Sequence[Any] = ()
+    instead: Any = None
+    slot: int = 0
 
 
 class RunOptions(msgspec.Struct, frozen=True):
@@ -284,11 +291,14 @@ class HostProgram:
     def _error(self, report: Report) -> TaskError:
         kernel = self.kernels[report.kernel] if report.kernel >= 0 else None
         span = self._positions(report.line) if self._positions is not None and report.line else None
+        text = report.message.decode(errors="replace")
+        check = _CHECK.match(text)
+        if check is not None and kernel is not None and int(check[1]) < len(kernel.places):
+            text = check[2]
+            span = kernel.places[int(check[1])]
         if span is None and kernel is not None:
             span = kernel.span
-        message = (
-            f"{report.message.decode(errors='replace')} [code {report.code}: {ERRORS.get(report.code, 'unknown')}]"
-        )
+        message = f"{text} [code {report.code}: {ERRORS.get(report.code, 'unknown')}]"
         if self._positions is None and report.line:
             message += f", orchestration line {report.line}"
         if report.stuck:
@@ -299,6 +309,9 @@ class HostProgram:
         task = f"#{report.task}" if report.task >= 0 else ""
         return TaskError(message, report.code, report.line, span, kernel.name if kernel is not None else "", task)
 
+
+# What a check in a generated kernel throws: its number, and what is wrong.
+_CHECK = re.compile(r"the kernel threw an exception: @(\d+)@(.*)", re.DOTALL)
 
 _ABANDONED: list[Any] = []  # what threads that never end may touch
 
@@ -314,6 +327,9 @@ class _Callbacks:
         for i, kernel in enumerate(kernels):
             self.table[i].function = self._function(kernel)
             self.table[i].name = kernel.name.encode()
+            if kernel.instead is not None:
+                wrapped = self._function(Kernel(kernel.name, kernel.instead))
+                ctypes.c_void_p.from_address(kernel.slot).value = wrapped
             if by_parts and kernel.parts:
                 words = (i64 * len(kernel.parts))(*kernel.parts)
                 self._alive.append(words)

@@ -195,6 +195,8 @@ class Launches(Activations):
                 tag = Tag.NO_DEP
             elif i < len(directions):
                 tag = _TAG_OF_DIRECTION.get(directions[i], Tag.INPUT)
+            elif directions:
+                tag = Tag.OUTPUT  # it is left out at the call: the runtime allocates it for this task
             else:
                 tag = _TAG_OF_PARAM[function.param_directions[i]]
             tagged.append((parts.get(i, value), tag))

@@ -1,0 +1,1 @@
+"""Kernels as C++ functions for the host's own cores."""

@@ -1,0 +1,61 @@
+"""The kernels of a program as C++: which have a native form, the source of all of them, and how they are called."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import msgspec
+
+from ..codegen.cpu.arrays import Unsupported
+from ..codegen.cpu.kernel import HELPERS, KernelSource, kernel_source
+from ..ir.program import Function
+from .host_executor import Kernel
+
+# Vector code for this CPU; integers wrap, as the language says; no errno and no traps to keep in order. Floats are
+# those of IEEE: sums are reordered only where a reduction says so.
+KERNEL_FLAGS = (
+    "-O3", "-fopenmp-simd", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
+    "-Wno-unused-variable", "-Wno-unused-but-set-variable", "-Wno-unused-function",
+)  # fmt: skip
+
+
+class NativeKernels(msgspec.Struct, frozen=True):
+    """``sources``: for each kernel what was generated, or None; ``notes``: why not; ``text``: one source of all."""
+
+    sources: list[KernelSource | None]
+    notes: list[str]
+    text: str
+
+    def bind(self, library: ctypes.CDLL, interpreted: Sequence[Kernel]) -> list[Kernel]:
+        """The kernels to call: native ones, those of the interpreter in the place of others."""
+        found = []
+        for source, kernel in zip(self.sources, interpreted, strict=True):
+            if source is None:
+                found.append(kernel)
+                continue
+            slot = ctypes.addressof(ctypes.c_void_p.in_dll(library, f"{source.name}_instead"))
+            function = getattr(library, source.name)
+            found.append(Kernel(kernel.name, function, kernel.span, kernel.parts, source.places, kernel.function, slot))
+        return found
+
+
+def native_kernels(kernels: Sequence[Function]) -> NativeKernels:
+    """Generate what has a native form."""
+    sources: list[KernelSource | None] = []
+    notes = []
+    for number, kernel in enumerate(kernels):
+        try:
+            sources.append(kernel_source(kernel, f"kernel_{number}"))
+        except Unsupported as reason:
+            sources.append(None)
+            notes.append(f"kernel '{kernel.name}' runs in the interpreter: {reason} has no native form")
+    made = [source for source in sources if source is not None]
+    helpers = sorted({helper for source in made for helper in source.helpers})
+    lines = ["#include <algorithm>", '#include "kernel/support.h"', ""]
+    lines += [line for helper in helpers for line in HELPERS[helper]]
+    lines += [source.text for source in made]
+    return NativeKernels(sources, notes, "\n".join(lines) + "\n" if made else "")
+
+
+__all__ = ["KERNEL_FLAGS", "NativeKernels", "native_kernels"]
