@@ -29,15 +29,18 @@
     s = pl.slice(big, [16, 64], [16, 0])
     y = self.k(s, y)  # s: pl.Tensor[[16, 64], pl.FP32, pl.TensorView(stride=[256, 1], layout=pl.TensorLayout.ND)]
 
-Four rewrites, each on the result of the one before (a file each in ``orch_tensors``):
+Five rewrites, each on the result of the one before (a file each in ``orch_tensors``):
 
 1. ``in_place``: an output of a kernel is written into an input that nobody needs any more;
 2. ``strides``: a parameter has the strides of the tensor that the kernel's output is assembled into,
 3. (``assemble_loops``, before the strides:) a loop in a kernel that puts a tile together stores the pieces instead;
-4. ``strides``: or those of the tensor that its argument is a slice of.
+4. ``strides``: or those of the tensor that its argument is a slice of;
+5. ``windows``: kernels that ask for it (``windowize=True``) are handed the window of a tensor that they touch. Windows
+   are slices, so the strides are looked at once more.
 
 InCore kernels are rewritten, and their callers, Orchestration and Opaque functions. A kernel is one for all its calls,
-so each rewrite needs all of them. What can't be proven is left alone; nothing is refused.
+so the first four rewrites need all of them; the fifth makes another kernel for the calls that it fits. What can't be
+proven is left alone; nothing is refused.
 
 Needs and gives SplitIncoreOrch, IncoreTileOps. Cost: linear, for each round of the first rewrite; one pair of
 parameters rarely has to wait for another.
@@ -51,6 +54,7 @@ from .base import Pass
 from .orch_tensors.assemble_loops import store_pieces
 from .orch_tensors.in_place import write_in_place
 from .orch_tensors.strides import with_real_strides
+from .orch_tensors.windows import externalise_windows
 
 
 class OptimizeOrchTensors(Pass):
@@ -61,7 +65,10 @@ class OptimizeOrchTensors(Pass):
     produced = (IRProperty.SplitIncoreOrch, IRProperty.IncoreTileOps)
 
     def run(self, program: Program) -> Program:
-        return with_real_strides(store_pieces(write_in_place(program)))
+        program = with_real_strides(store_pieces(write_in_place(program)))
+        windowed = externalise_windows(program)
+        # Windows are slices, too.
+        return with_real_strides(windowed) if windowed is not program else program
 
 
 def optimize_orch_tensors() -> Pass:
