@@ -14,6 +14,7 @@ from ..runtime.artifact import LazyFiles, clear_stale, make_output_dir, read_met
 from ..runtime.binding import BoundCall
 from ..runtime.errors import RaceError
 from ..runtime.execute import Executable, Outcome, check_runnable
+from ..runtime.native_executor import NativeExecutor
 from ..runtime.recording import run_record
 from ..runtime.report import CompileReport
 from ..runtime.run_config import RunConfig
@@ -87,6 +88,10 @@ class _RuntimeFacade:
     def _require_single(self) -> None:
         """``TypeError`` where there is not one entry."""
 
+    def _lowered_form(self) -> Program:
+        """The program behind all passes."""
+        raise NotImplementedError
+
     # --- signature ----------------------------------------------------------------------------------------------------
 
     @property
@@ -97,7 +102,8 @@ class _RuntimeFacade:
             program, entry = self._entry()
             if is_distributed(program):
                 raise NotImplementedError("programs with HOST functions (many ranks) can't be executed yet")
-            self._made = Executable(program, entry, param_infos(entry), self._who)
+            native = NativeExecutor(self._lowered_form, entry.name)
+            self._made = Executable(program, entry, param_infos(entry), self._who, native)
         return self._made
 
     @property
@@ -231,6 +237,9 @@ class _SubChipCallable(_RuntimeFacade):
         self._platform = parent._platform
         self._backend_type = parent._backend_type
         self._who = f"Orchestration '{name}'"
+
+    def _lowered_form(self) -> Program:
+        return self._parent._lowered_form()
 
     def _entry(self) -> tuple[Program, Function]:
         program = self._parent.executed_program
@@ -387,6 +396,13 @@ class CompiledProgram(_RuntimeFacade):
 
     def _entry(self) -> tuple[Program, Function]:
         return self._runs, entry_function(self._runs, self._entry_name)
+
+    def _lowered_form(self) -> Program:
+        if self._program is None:  # loaded from its directory, which holds the program as it was given
+            from ..passes.manager import PassManager
+
+            return PassManager().run_passes(self._runs)
+        return self._lowered
 
     def validate_ir(self, tensors: Any, expected: Any, *, rtol: float = 5e-2, atol: float = 5e-2) -> Any:
         """Run each dump of ``passes_dump`` on ``tensors`` and compare with ``expected`` (both by parameter name)."""

@@ -11,6 +11,7 @@ from ..target.platforms import platform_of
 from .binding import BoundCall, bind_call
 from .interpreter import Interpreter
 from .log import logger
+from .native_executor import NativeExecutor, NotNative, chosen_executor
 from .races import check_races
 from .recording import run_record
 from .run_config import RunConfig
@@ -30,25 +31,40 @@ class Timing:
 
 
 class Outcome:
-    """``result``: what the call gives its caller; ``bound``: its arguments; ``interpreter``: as the run left it."""
+    """``result``: what the call gives its caller; ``bound``: its arguments; ``interpreter``: as the run left it, of an
+    interpreted run; ``executor``: what ran."""
 
-    __slots__ = ("bound", "interpreter", "result", "timing")
+    __slots__ = ("_interpreter", "bound", "executor", "result", "timing")
 
-    def __init__(self, result: Any, bound: BoundCall, timing: Timing, interpreter: Interpreter) -> None:
+    def __init__(self, result: Any, bound: BoundCall, timing: Timing, interpreter: Interpreter | None) -> None:
         self.result = result
         self.bound = bound
         self.timing = timing
-        self.interpreter = interpreter
+        self.executor = "native" if interpreter is None else "interpreter"
+        self._interpreter = interpreter
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """The interpreter, with the task graph. ``RuntimeError`` after a native run."""
+        if self._interpreter is None:
+            raise RuntimeError('the call ran natively: run it with RunConfig(executor="interpreter")')
+        return self._interpreter
 
 
 class Executable:
-    """A program and the function of it that calls run."""
+    """A program and the function of it that calls run. ``native``: its native form, if it may have one."""
 
-    __slots__ = ("function", "has_return", "infos", "program", "summaries", "who")
+    __slots__ = ("function", "has_return", "infos", "native", "program", "summaries", "who")
 
     def __init__(
-        self, program: Program, function: Function, infos: Sequence[ParamInfo], who: str = "CompiledProgram"
+        self,
+        program: Program,
+        function: Function,
+        infos: Sequence[ParamInfo],
+        who: str = "CompiledProgram",
+        native: NativeExecutor | None = None,
     ) -> None:
+        self.native = native
         self.program = program
         self.function = function
         self.infos = list(infos)
@@ -79,6 +95,12 @@ class Executable:
         check_dispatch(config)
         bound = self.bind(args, kwargs, config)
         timing.bound = time.perf_counter_ns()
+        record = record or on_statement is not None
+        if not record and self._runs_natively(config, bound):
+            assert self.native is not None
+            values, native = self.native.run(bound.values, config)
+            timing.tasks = native.counters.tasks
+            return self._outcome(bound, values, timing, None, returning)
         interpreter = Interpreter(
             self.program,
             schedule=config.schedule,
@@ -91,17 +113,46 @@ class Executable:
         values = interpreter.run(self.function, bound.values)
         if config.check_races:
             check_races(run_record(interpreter.graph))
+        graph = interpreter.graph
+        timing.tasks, timing.task_ns = graph.submitted, graph.task_ns
+        timing.first_task = graph.first_start or timing.bound
+        timing.last_task = graph.last_end or time.perf_counter_ns()
+        if self.native is not None:
+            self.native.interpreted_ns += time.perf_counter_ns() - timing.bound
+        return self._outcome(bound, values, timing, interpreter, returning)
+
+    def _outcome(
+        self, bound: BoundCall, values: list[Any], timing: Timing, interpreter: Interpreter | None, returning: bool
+    ) -> Outcome:
         bound.copy_back()
         result = None
         wanted = bound.return_style or (returning and bool(values))
         if wanted or (values and not bound.names_outputs(values, self.infos) and not self._has_outputs()):
             result = bound.result(values)
         timing.end = time.perf_counter_ns()
-        graph = interpreter.graph
-        timing.tasks, timing.task_ns = graph.submitted, graph.task_ns
-        timing.first_task = graph.first_start or timing.bound
-        timing.last_task = graph.last_end or timing.end
         return Outcome(result, bound, timing, interpreter)
+
+    def _runs_natively(self, config: RunConfig, bound: BoundCall) -> bool:
+        """Whether a call runs natively. What is recorded, reordered or looked into is run by the interpreter."""
+        wanted = chosen_executor(config)
+        watched = config.check_races or config.trace or config.enable_dep_gen or config.schedule == "random"
+        if wanted == "native":
+            if self.native is None or watched or config.allow_overlap:
+                raise ValueError(
+                    'RunConfig(executor="native") runs compiled programs, without check_races, trace, enable_dep_gen, '
+                    'schedule="random" and allow_overlap: leave these out, or the executor'
+                )
+            self.native.make()
+            return True
+        if wanted == "interpreter" or self.native is None or watched or config.allow_overlap or config.strict_rings:
+            return False
+        if not self.native.is_due(bound.values):
+            return False
+        try:
+            self.native.make()
+        except NotNative:
+            return False
+        return True
 
     def _has_outputs(self) -> bool:
         from ..ir.enums import ParamDirection

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from ..codegen.cpu.arrays import Unsupported
 from ..codegen.cpu.kernel import HELPERS, KernelSource, kernel_source
 from ..ir.program import Function
+from .build import build, load
 from .host_executor import Kernel
+from .native_library import SOURCES
 
 # Vector code for this CPU; integers wrap, as the language says; no errno and no traps to keep in order. Floats are
 # those of IEEE: sums are reordered only where a reduction says so.
@@ -27,8 +31,15 @@ class NativeKernels(msgspec.Struct, frozen=True):
     notes: list[str]
     text: str
 
+    @property
+    def has_products(self) -> bool:
+        """Whether a kernel multiplies matrices."""
+        return "pto::matmul(" in self.text
+
     def bind(self, library: ctypes.CDLL, interpreted: Sequence[Kernel]) -> list[Kernel]:
         """The kernels to call: native ones, those of the interpreter in the place of others."""
+        if self.text:
+            library.pto_bind_products(ctypes.c_void_p(products() if self.has_products else None))
         found = []
         for source, kernel in zip(self.sources, interpreted, strict=True):
             if source is None:
@@ -38,6 +49,19 @@ class NativeKernels(msgspec.Struct, frozen=True):
             function = getattr(library, source.name)
             found.append(Kernel(kernel.name, function, kernel.span, kernel.parts, source.places, kernel.function, slot))
         return found
+
+
+@functools.cache
+def _products_library() -> ctypes.CDLL:
+    source = SOURCES / "kernel" / "products.cpp"
+    return load(build([source], include_dirs=[SOURCES, SOURCES / "kernel"], flags=KERNEL_FLAGS, name="products"))
+
+
+def products() -> Any:
+    """The address of the table of matrix products. The first call on a machine compiles them."""
+    function = _products_library().pto_products
+    function.restype = ctypes.c_void_p
+    return function()
 
 
 def native_kernels(kernels: Sequence[Function]) -> NativeKernels:
@@ -51,11 +75,14 @@ def native_kernels(kernels: Sequence[Function]) -> NativeKernels:
             sources.append(None)
             notes.append(f"kernel '{kernel.name}' runs in the interpreter: {reason} has no native form")
     made = [source for source in sources if source is not None]
+    if not made:
+        return NativeKernels(sources, notes, "")
     helpers = sorted({helper for source in made for helper in source.helpers})
     lines = ["#include <algorithm>", '#include "kernel/support.h"', ""]
     lines += [line for helper in helpers for line in HELPERS[helper]]
     lines += [source.text for source in made]
-    return NativeKernels(sources, notes, "\n".join(lines) + "\n" if made else "")
+    lines.append("PTO_EXPORT void pto_bind_products(const pto::Products* table) { pto::products = table; }")
+    return NativeKernels(sources, notes, "\n".join(lines) + "\n")
 
 
-__all__ = ["KERNEL_FLAGS", "NativeKernels", "native_kernels"]
+__all__ = ["KERNEL_FLAGS", "NativeKernels", "native_kernels", "products"]

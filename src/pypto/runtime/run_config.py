@@ -24,6 +24,10 @@ class RunConfig:
     runs tasks in a random legal order, so that a missing dependency shows as a wrong value. ``check_races=True``
     records the bytes that each task touches and raises :class:`~pypto.runtime.errors.RaceError` at the end of a run in
     which two tasks touch the same ones, one of them writing, and no dependency orders them.
+
+    ``executor``: "native" (C++ for this machine), "interpreter" (NumPy), or "auto": the interpreter for small programs
+    and for all that is to be recorded or reordered, else native. None: what ``PYPTO_EXECUTOR`` says, or else "auto".
+    ``workers``: threads of a native run; None: one for each core.
     """
 
     platform: str = "cpu"
@@ -61,6 +65,8 @@ class RunConfig:
     strict_rings: bool = field(default=False, kw_only=True)
     allow_overlap: bool = field(default=False, kw_only=True)
     disk_cache: bool = field(default=False, kw_only=True)
+    executor: str | None = field(default=None, kw_only=True)
+    workers: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         platform = platform_of(self.platform)
@@ -73,6 +79,10 @@ class RunConfig:
         self.ring_dep_pool = _ring("ring_dep_pool", self.ring_dep_pool, _dep_pool)
         if self.schedule not in ("default", "random"):
             raise ValueError(f"schedule must be 'default' or 'random', got {self.schedule!r}")
+        if self.executor not in (None, "auto", "native", "interpreter"):
+            raise ValueError(f"executor must be 'auto', 'native' or 'interpreter', got {self.executor!r}")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers must be at least 1, got {self.workers}")
         if platform.is_device:
             for info in fields(self):
                 if info.kw_only and getattr(self, info.name) != info.default:

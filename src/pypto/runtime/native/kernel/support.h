@@ -13,7 +13,7 @@
 #include "../pto_kernel_api.h"
 #include "element.h"
 #include "math.h"
-#include "matmul.h"
+#include "products.h"
 
 namespace pto {
 
