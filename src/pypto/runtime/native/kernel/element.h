@@ -1,9 +1,13 @@
-// Element types of generated CPU kernels: how they are stored, and what they are in arithmetic. A loop computes in float
-// (or in the integer itself) between load_element and store_element; conversions round as NumPy and ml_dtypes do.
+// Element types of generated CPU kernels: how they are stored, and what they are in arithmetic. Between load_element
+// and store_element a loop computes in float, or in the integer itself; conversions round as NumPy and ml_dtypes do.
 //
 // All of it is branch-free and inlined, so that compilers turn loops over it into vector code. None of it may be
 // compiled with -ffast-math: NaN, infinities and exact roundings are what it is about.
 #pragma once
+
+#ifdef __FAST_MATH__
+#error "kernels compute with NaN and infinities: compile them without -ffast-math"
+#endif
 
 #include <stddef.h>
 #include <stdint.h>
@@ -185,9 +189,9 @@ PTO_INLINE T with_sign(uint32_t magnitude, uint32_t float_bits) {
 // Powers of two: ties go up, as in ml_dtypes, except the one between the two smallest.
 PTO_INLINE fp8e8m0 to_power(float x) {
     const int32_t bits = static_cast<int32_t>(bits_of(x));
-    const int32_t rounded = static_cast<int32_t>(static_cast<uint32_t>(bits) + (bits < 0x800000 ? 0x3fffffu : 0x400000u)) >> 23;
+    const uint32_t half = bits < 0x800000 ? 0x3fffffu : 0x400000u;
     const bool power = bits > 0 && bits < 0x7f400000;
-    return fp8e8m0{static_cast<uint8_t>(power ? rounded : 0xff)};
+    return fp8e8m0{static_cast<uint8_t>(power ? (static_cast<uint32_t>(bits) + half) >> 23 : 0xffu)};
 }
 
 }  // namespace detail
@@ -316,7 +320,8 @@ PTO_INLINE To float_to_integer(float x) {
     return value < LOW ? Limits::min() : above;
 }
 
-// Float to a narrower float. Beyond the largest number a type without infinity saturates (NaN, too: undefined by `cast`).
+// Float to a narrower float. A type without infinity saturates beyond its largest number, NaN too, as the op's
+// reference does (which calls both undefined).
 template <typename To, Rounding mode>
 PTO_INLINE To float_to_narrow(float x) {
     if constexpr (std::is_same_v<To, fp8e8m0>) {
@@ -349,7 +354,8 @@ PTO_INLINE double integer_to_double(From x) {
         const uint64_t magnitude = negative ? uint64_t{0} - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
         const bool large = magnitude >> 53 != 0;
         const uint64_t cut = magnitude >> 11 | uint64_t{(magnitude & 2047) != 0};
-        const double value = static_cast<double>(static_cast<int64_t>(large ? cut : magnitude)) * (large ? 2048.0 : 1.0);
+        const double whole = static_cast<double>(static_cast<int64_t>(large ? cut : magnitude));
+        const double value = large ? whole * 2048.0 : whole;
         return negative ? -value : value;
     }
 }
