@@ -18,7 +18,7 @@ FIELDS = (
     " enable_chip_swimlane enable_dump_args enable_pmu enable_dep_gen enable_scope_stats compile_profiling"
     " diagnostic_phase disabled_diagnostics golden_data_dir aicpu_thread_num ring_task_window ring_heap ring_dep_pool"
     " distributed_config analyze_auto_scopes_for_deps memory_planner dump_ptoas_passes check_races schedule seed trace"
-    " strict_rings allow_overlap disk_cache"
+    " strict_rings allow_overlap disk_cache executor workers timeout isolate"
 ).split()
 
 
@@ -107,11 +107,23 @@ def arrays():
     return ramp(4, 8), np.zeros((4, 8), F32)
 
 
+def test_executor_and_limits_are_checked():
+    assert (RunConfig().executor, RunConfig().workers, RunConfig().timeout, RunConfig().isolate) == (None,) * 3 + (
+        False,
+    )
+    with pytest.raises(ValueError, match="executor must be 'auto', 'native' or 'interpreter', got 'fast'"):
+        RunConfig(executor="fast")
+    with pytest.raises(ValueError, match="workers must be at least 1"):
+        RunConfig(workers=0)
+    with pytest.raises(ValueError, match="timeout must be a positive number of seconds"):
+        RunConfig(timeout=0)
+    with pytest.raises(ValueError, match="for native runs"):
+        RunConfig(executor="interpreter", isolate=True)
+
+
 def test_what_can_not_be_kept_is_refused(compiled):
     with pytest.raises(ValueError, match="codegen_only"):
         compiled(*arrays(), config=RunConfig(codegen_only=True))
-    with pytest.raises(NotImplementedError, match="strict_rings"):
-        compiled(*arrays(), config=RunConfig(strict_rings=True))
 
 
 def test_a_record_that_is_not_kept_is_a_warning(compiled, caplog):

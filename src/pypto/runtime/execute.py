@@ -144,7 +144,7 @@ class Executable:
                 )
             self.native.make()
             return True
-        if wanted == "interpreter" or self.native is None or watched or config.allow_overlap or config.strict_rings:
+        if wanted == "interpreter" or self.native is None or watched or config.allow_overlap:
             return False
         if not self.native.is_due(bound.values):
             return False
@@ -161,7 +161,6 @@ class Executable:
 
 
 _DEFAULT = RunConfig()
-_UNAVAILABLE = {"strict_rings": "limits of the device's rings"}
 _WITHOUT_EFFECT = ("enable_chip_swimlane", "enable_dump_args", "enable_pmu", "enable_scope_stats")
 _told: set[str] = set()
 
@@ -170,9 +169,6 @@ def check_dispatch(config: RunConfig) -> None:
     """What a dispatch can't do is an error, or a warning where only a record would be missing."""
     if config.codegen_only:
         raise ValueError("RunConfig(codegen_only=True) asks not to run: compile only, or leave it out")
-    for name, what in _UNAVAILABLE.items():
-        if getattr(config, name):
-            raise NotImplementedError(f"RunConfig({name}=True): {what} can't be kept by the interpreter yet")
     for name in _WITHOUT_EFFECT:
         if getattr(config, name) and name not in _told:
             _told.add(name)

@@ -36,6 +36,8 @@ class NotNative(RuntimeError):
 def chosen_executor(config: RunConfig) -> str:
     """``auto``, ``native`` or ``interpreter``: what the configuration says, or else the environment."""
     wanted = config.executor or os.environ.get(_VARIABLE) or "auto"
+    if config.timeout is not None or config.isolate or config.strict_rings:
+        wanted = "native"  # only a native run can
     if wanted not in EXECUTORS:
         raise ValueError(f"{_VARIABLE} must be one of {', '.join(EXECUTORS)}, got {wanted!r}")
     return wanted
@@ -80,6 +82,7 @@ class NativeExecutor:
                     self._made = self._build()
                 except CompilerNotFound as error:
                     self._reason = str(error).partition("\n")[0]
+                    _tell_once(self._reason)
                 except (ValueError, CompileFailed, NotNative) as error:
                     self._reason = str(error).partition("\n")[0]
                 for note in self.notes:
@@ -104,10 +107,25 @@ class NativeExecutor:
         program = self.make()
         arguments = [v.data if type(v) is ArrayValue else v for v in values]
         options = RunOptions(
-            workers=config.workers, window=config.ring_task_window, heap=config.ring_heap, strict=config.strict_rings
+            workers=config.workers,
+            window=config.ring_task_window,
+            heap=config.ring_heap,
+            strict=config.strict_rings,
+            timeout=config.timeout,
+            isolate=config.isolate,
         )
         result = program.run(arguments, options)
         return [values[i] for i in self._returned if i is not None], result
+
+
+_told: set[str] = set()
+
+
+def _tell_once(reason: str) -> None:
+    """Programs run all the same, so one line for a process is enough."""
+    if reason not in _told:
+        _told.add(reason)
+        logger.warning("the interpreter runs programs: %s", reason)
 
 
 __all__ = ["EXECUTORS", "NativeExecutor", "NotNative", "chosen_executor"]

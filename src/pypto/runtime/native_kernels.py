@@ -74,15 +74,37 @@ def native_kernels(kernels: Sequence[Function]) -> NativeKernels:
         except Unsupported as reason:
             sources.append(None)
             notes.append(f"kernel '{kernel.name}' runs in the interpreter: {reason} has no native form")
-    made = [source for source in sources if source is not None]
+    return NativeKernels(sources, notes, _text([source for source in sources if source is not None], _BIND))
+
+
+_BIND = "PTO_EXPORT void pto_bind_products(const pto::Products* table) { pto::products = table; }"
+
+
+def _text(made: Sequence[KernelSource], *more: str) -> str:
+    """One source of these kernels; empty without any."""
     if not made:
-        return NativeKernels(sources, notes, "")
+        return ""
     helpers = sorted({helper for source in made for helper in source.helpers})
     lines = ["#include <algorithm>", '#include "kernel/support.h"', ""]
     lines += [line for helper in helpers for line in HELPERS[helper]]
     lines += [source.text for source in made]
-    lines.append("PTO_EXPORT void pto_bind_products(const pto::Products* table) { pto::products = table; }")
-    return NativeKernels(sources, notes, "\n".join(lines) + "\n")
+    return "\n".join([*lines, *more]) + "\n"
 
 
-__all__ = ["KERNEL_FLAGS", "NativeKernels", "native_kernels", "products"]
+def build_kernels(
+    kernels: NativeKernels, *, per_source: int = 40, flags: Sequence[str] = (), more: Sequence[tuple[str, str]] = ()
+) -> ctypes.CDLL:
+    """A library of many kernels, in sources of ``per_source`` of them: reading the headers takes longer than compiling
+    a kernel. ``flags`` follow the usual ones; ``more``: other sources.
+    """
+    made = [source for source in kernels.sources if source is not None]
+    parts = [made[at : at + per_source] for at in range(0, len(made), per_source)] or [[]]
+    sources = [(f"kernels_{i}.cpp", _text(part, *([_BIND] if i == 0 else []))) for i, part in enumerate(parts)]
+    flags = (*KERNEL_FLAGS, *flags)
+    library = load(build([*sources, *more], include_dirs=[SOURCES], flags=flags, name="kernels"))
+    if made:
+        library.pto_bind_products(ctypes.c_void_p(products() if kernels.has_products else None))
+    return library
+
+
+__all__ = ["KERNEL_FLAGS", "NativeKernels", "build_kernels", "native_kernels", "products"]

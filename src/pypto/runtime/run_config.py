@@ -27,7 +27,8 @@ class RunConfig:
 
     ``executor``: "native" (C++ for this machine), "interpreter" (NumPy), or "auto": the interpreter for small programs
     and for all that is to be recorded or reordered, else native. None: what ``PYPTO_EXECUTOR`` says, or else "auto".
-    ``workers``: threads of a native run; None: one for each core.
+    ``workers``: threads of a native run; None: one for each core. ``timeout``: seconds without progress after which a
+    native run fails. ``isolate``: run in a process of its own, which may crash.
     """
 
     platform: str = "cpu"
@@ -67,6 +68,8 @@ class RunConfig:
     disk_cache: bool = field(default=False, kw_only=True)
     executor: str | None = field(default=None, kw_only=True)
     workers: int | None = field(default=None, kw_only=True)
+    timeout: float | None = field(default=None, kw_only=True)
+    isolate: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         platform = platform_of(self.platform)
@@ -83,6 +86,10 @@ class RunConfig:
             raise ValueError(f"executor must be 'auto', 'native' or 'interpreter', got {self.executor!r}")
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers must be at least 1, got {self.workers}")
+        if self.timeout is not None and self.timeout <= 0:
+            raise ValueError(f"timeout must be a positive number of seconds, got {self.timeout}")
+        if self.executor == "interpreter" and (self.timeout is not None or self.isolate):
+            raise ValueError("timeout and isolate are for native runs: leave out executor='interpreter'")
         if platform.is_device:
             for info in fields(self):
                 if info.kw_only and getattr(self, info.name) != info.default:

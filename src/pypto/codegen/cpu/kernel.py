@@ -730,7 +730,7 @@ class _Kernel:
         if call.kwargs.get("b_trans"):
             b = _exchanged(b)
         result: DataType = var.type.dtype  # type: ignore[attr-defined]
-        if result not in (DataType.FP32, DataType.INT32):
+        if a.dtype is not b.dtype or (a.dtype, result) not in _PRODUCTS:
             raise Unsupported(f"{call.op.name} to {result}")
         if acc is None:
             target = self._buffer(var)
@@ -901,6 +901,12 @@ def _scalar_type(dtype: DataType) -> str:
     return "float" if is_narrow_float(dtype) else working(dtype)
 
 
+_PRODUCTS = {
+    (DataType.FP32, DataType.FP32),
+    (DataType.FP16, DataType.FP32),
+    (DataType.BF16, DataType.FP32),
+    (DataType.INT8, DataType.INT32),
+}
 _HANDLERS: dict[str, Callable[[_Kernel, Var | None, Call], None]] = {
     "load": _Kernel._load,
     "slice": _Kernel._slice,

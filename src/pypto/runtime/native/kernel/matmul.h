@@ -48,9 +48,9 @@ constexpr int kTileVectors = 2;
 #endif
 
 constexpr int kTileColumns = kTileVectors * kLanes;
-constexpr int64_t kDepth = 256;     // words of k in a block: a panel of b then about fills the first cache
-constexpr int64_t kHeight = 240;    // rows in a block of a: a quarter of the second cache
-constexpr int64_t kWidth = 1024;    // columns in a block of b: a megabyte
+constexpr int64_t kDepth = 512;     // words of k in a block: c is read and written once for each
+constexpr int64_t kHeight = 192;    // rows in a block of a: it stays in the second cache
+constexpr int64_t kWidth = 1024;    // columns in a block of b: two megabytes, for the third
 constexpr int64_t kThin = 8;        // so few rows (columns) are multiplied while b (a) streams by, without packing it
 constexpr int64_t kStep = 8;        // rows of b that stream by together
 

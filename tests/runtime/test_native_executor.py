@@ -1,0 +1,219 @@
+"""Which calls of a compiled program run natively, and that they do what the interpreter does."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import pypto.language as pl
+from pypto import ir
+from pypto.runtime import RunConfig
+from pypto.runtime.compilers import CompilerNotFound, find_compiler
+from pypto.runtime.errors import ProgramError
+from pypto.runtime.host_executor import TaskError
+from pypto.runtime.native_executor import NotNative
+
+NATIVE = RunConfig(executor="native", workers=2)
+INTERPRETER = RunConfig(executor="interpreter")
+
+
+@pytest.fixture(autouse=True)
+def compiler(monkeypatch):
+    monkeypatch.delenv("PYPTO_EXECUTOR", raising=False)
+    try:
+        find_compiler()
+    except CompilerNotFound as error:
+        pytest.skip(f"native runs need a C++ compiler: {error}")
+
+
+N = pl.dynamic("N")
+
+
+@pl.program
+class Scaled:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self,
+        x: pl.Tensor[[N, 64], pl.FP32],
+        first: pl.Scalar[pl.INDEX],
+        gain: pl.Scalar[pl.FP32],
+        y: pl.Out[pl.Tensor[[N, 64], pl.FP32]],
+    ) -> pl.Tensor[[N, 64], pl.FP32]:
+        for band in pl.parallel(4):
+            with pl.at(level=pl.Level.CORE_GROUP, name_hint="scale"):
+                t = pl.load(x, [first + band * 16, 0], [16, 64])
+                y = pl.store(pl.add(pl.exp(t), gain), [band * 16, 0], y)
+        return y
+
+
+def compiled(tmp_path, program=Scaled):
+    return ir.compile(program, str(tmp_path / "out"), dump_passes=False)
+
+
+def arrays(n=64):
+    x = np.random.default_rng(0).standard_normal((n, 64), dtype=np.float32)
+    return x, np.zeros((n, 64), np.float32)
+
+
+def test_a_native_run_gives_what_the_interpreter_gives(tmp_path):
+    program = compiled(tmp_path)
+    found = []
+    for config in (NATIVE, INTERPRETER):
+        x, y = arrays()
+        outcome = program.execute([x, 0, 1.5, y], config=config)
+        assert outcome.result is None
+        found.append((outcome.executor, y))
+    (one, native), (other, interpreted) = found
+    assert (one, other) == ("native", "interpreter")
+    np.testing.assert_allclose(native, interpreted, rtol=1e-6)
+    np.testing.assert_allclose(native, np.exp(x) + np.float32(1.5), rtol=1e-6)
+
+
+def test_outputs_that_are_left_out_are_allocated(tmp_path):
+    x, _ = arrays(128)
+    y = eight(x, config=NATIVE)
+    np.testing.assert_array_equal(y, x)
+    with pytest.raises(ValueError, match="contains dynamic dimensions"):
+        compiled(tmp_path)(x, 0, 0.5, config=NATIVE)
+
+
+def test_arrays_that_are_parts_of_others(tmp_path):
+    """Rows at a distance, and columns that are not neighbours in memory: kernels are made for the first only."""
+    program = compiled(tmp_path)
+    base = np.random.default_rng(1).standard_normal((64, 128), dtype=np.float32)
+    for x in (base[:, :64], base[:, ::2], np.asfortranarray(base[:, :64])):
+        y = np.zeros((64, 64), np.float32)
+        program(x, 0, 0.0, y, config=NATIVE)
+        np.testing.assert_allclose(y, np.exp(x), rtol=1e-6)
+    wide = np.zeros((64, 192), np.float32)
+    for y in (wide[:, 64:128], wide[:, ::3]):
+        wide[:] = 0
+        program(base[:, :64], 0, 0.0, y, config=NATIVE)
+        np.testing.assert_allclose(y, np.exp(base[:, :64]), rtol=1e-6)
+        assert np.count_nonzero(wide) == 64 * 64
+
+
+def test_small_calls_are_interpreted_and_large_ones_native(tmp_path):
+    program = compiled(tmp_path)
+    x, y = arrays()
+    assert program.execute([x, 0, 1.0, y]).executor == "interpreter"
+    x, y = arrays(4096)
+    assert program.execute([x, 0, 1.0, y]).executor == "native"
+    x, y = arrays()
+    assert program.execute([x, 0, 1.0, y]).executor == "native"  # it is compiled now
+
+
+def test_the_environment_chooses_unless_the_call_does(tmp_path, monkeypatch):
+    program = compiled(tmp_path)
+    x, y = arrays(4096)
+    monkeypatch.setenv("PYPTO_EXECUTOR", "interpreter")
+    assert program.execute([x, 0, 1.0, y]).executor == "interpreter"
+    assert program.execute([x, 0, 1.0, y], config=NATIVE).executor == "native"
+    monkeypatch.setenv("PYPTO_EXECUTOR", "fast")
+    with pytest.raises(ValueError, match="PYPTO_EXECUTOR must be one of auto, native, interpreter"):
+        program(x, 0, 1.0, y)
+
+
+@pytest.mark.parametrize(
+    "option", [{"check_races": True}, {"trace": True}, {"schedule": "random"}, {"allow_overlap": True}]
+)
+def test_what_is_recorded_or_reordered_is_interpreted(tmp_path, option):
+    program = compiled(tmp_path)
+    x, y = arrays(4096)
+    program(x, 0, 1.0, y)
+    assert program.execute([x, 0, 1.0, y], config=RunConfig(**option)).executor == "interpreter"
+    with pytest.raises(ValueError, match="leave these out, or the executor"):
+        program(x, 0, 1.0, y, config=RunConfig(executor="native", **option))
+
+
+def test_a_native_kernel_that_leaves_a_tensor_names_the_line(tmp_path):
+    program = compiled(tmp_path)
+    messages = []
+    for config in (NATIVE, INTERPRETER):
+        x, y = arrays()
+        with pytest.raises(ProgramError) as caught:
+            program(x, 1, 1.0, y, config=config)
+        assert caught.value.source_line().startswith("t = pl.load(x, [first + band * 16, 0]")
+        assert caught.value.function in ("scale", "main") and caught.value.task in ("scale#3", "#3")
+        messages.append(str(caught.value))
+    for message in messages:
+        assert "tile.load: offset 49 with extent 16 is out of range in dimension 0, whose extent is 64" in message
+    x, y = arrays()
+    program(x, 0, 1.0, y, config=NATIVE)  # the next run works
+    np.testing.assert_allclose(y, np.exp(x) + 1, rtol=1e-6)
+
+
+def test_limits_of_a_native_run(tmp_path):
+    program = compiled(tmp_path)
+    x, y = arrays()
+    assert program.execute([x, 0, 1.0, y], config=RunConfig(timeout=60.0)).executor == "native"
+    assert program.execute([x, 0, 1.0, y], config=RunConfig(strict_rings=True)).executor == "native"
+    np.testing.assert_allclose(y, np.exp(x) + 1, rtol=1e-6)
+    if sys.platform != "win32":
+        y[:] = 0
+        program(x, 0, 1.0, y, config=RunConfig(isolate=True))
+        np.testing.assert_allclose(y, np.exp(x) + 1, rtol=1e-6)
+
+
+@pl.jit
+def eight(x: pl.Tensor[[128, 64], pl.FP32], y: pl.Out[pl.Tensor[[128, 64], pl.FP32]]):
+    with pl.manual_scope():
+        for band in pl.range(8):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                y = pl.store(pl.load(x, [band * 16, 0], [16, 64]), [band * 16, 0], y)
+    return y
+
+
+def test_the_windows_of_the_device():
+    x, y = arrays(128)
+    eight(x, y, config=RunConfig(executor="native", ring_task_window=4))  # it grows
+    np.testing.assert_array_equal(y, x)
+    with pytest.raises(TaskError, match="has more tasks than the window of ring"):
+        eight(x, y, config=RunConfig(strict_rings=True, ring_task_window=4, workers=1))
+
+
+@pl.program
+class Fresh:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[16, 64], pl.FP32]) -> pl.Tensor[[16, 64], pl.FP32]:
+        y = pl.create_tensor([16, 64], dtype=pl.FP32)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y = pl.store(pl.add(pl.load(x, [0, 0], [16, 64]), 1.0), [0, 0], y)
+        return y
+
+
+def test_what_has_no_native_form_says_why(tmp_path):
+    program = compiled(tmp_path, Fresh)
+    x, _ = arrays(16)
+    with pytest.raises(NotNative, match="it returns something else than its arguments"):
+        program(x, config=NATIVE)
+    outcome = program.execute([x])
+    assert outcome.executor == "interpreter"
+    np.testing.assert_array_equal(outcome.result, x + 1)
+
+
+def test_a_program_that_was_saved(tmp_path):
+    compiled(tmp_path).output_dir  # noqa: B018 (it writes the files)
+    program = ir.CompiledProgram.from_dir(tmp_path / "out")
+    x, y = arrays()
+    assert program.execute([x, 0, 2.0, y], config=NATIVE).executor == "native"
+    np.testing.assert_allclose(y, np.exp(x) + 2, rtol=1e-6)
+
+
+def test_without_a_compiler_the_interpreter_runs(tmp_path, monkeypatch, caplog):
+    def missing():
+        raise CompilerNotFound("no C++ compiler was found: install one")
+
+    monkeypatch.setattr("pypto.runtime.build.find_compiler", missing)
+    program = compiled(tmp_path)
+    x, y = arrays(4096)
+    for _ in range(2):
+        assert program.execute([x, 0, 1.0, y]).executor == "interpreter"
+    np.testing.assert_allclose(y[:64], np.exp(x[:64]) + 1, rtol=1e-6)
+    assert [record.getMessage() for record in caplog.records if record.name == "pypto.runtime"] == [
+        "the interpreter runs programs: no C++ compiler was found: install one"
+    ]
+    with pytest.raises(NotNative, match="no C\\+\\+ compiler was found"):
+        program(x, 0, 1.0, y, config=NATIVE)
