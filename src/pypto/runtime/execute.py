@@ -99,6 +99,7 @@ class Executable:
         if not record and self._runs_natively(config, bound):
             assert self.native is not None
             values, native = self.native.run(bound.values, config)
+            timing.first_task, timing.last_task = timing.bound, time.perf_counter_ns()
             timing.tasks = native.counters.tasks
             return self._outcome(bound, values, timing, None, returning)
         interpreter = Interpreter(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -84,6 +85,35 @@ def run(
                 config = RunConfig(schedule=schedule, seed=number, check_races=check_races)
                 failed += not _run_entry(each, file, config, break_at or [])
         return FAILED if failed else 0
+
+    _guarded(file, action)
+
+
+@app.command()
+def bench(
+    file: File,
+    entry: EntryName = None,
+    rounds: Annotated[int, typer.Option(min=1, help="How many warm calls are measured.")] = 20,
+    workers: Annotated[int | None, typer.Option(min=1, help="Threads; one for each core by default.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the arguments.")] = 0,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write deps.json and trace.json (for Perfetto) of one run.")
+    ] = None,
+) -> None:
+    """Measure the programs of a file: compiling, calls, and the time of each kernel."""
+
+    def action() -> int:
+        from .bench import measure, report, write_trace
+
+        for each in choose(entries_of(load_module(file)), entry, file):
+            args = each.arguments(np.random.default_rng(seed))
+            found = measure(each, args, RunConfig(workers=workers), rounds)
+            typer.echo("\n".join(report(each.name, each.kind, found)))
+            if trace is not None:
+                folder = trace / each.name
+                write_trace(folder, found)
+                typer.echo(f"  trace: {folder}")
+        return 0
 
     _guarded(file, action)
 
