@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..analysis.callees import returned_params
+from ..diag.errors import InternalError
 from ..ir.program import Function, Program
 from ..ops.values import ArrayValue
+from ..verify.diagnostics import VerificationError
 from .build import CompileFailed
 from .compilers import CompilerNotFound
 from .emitted import EmittedProgram
@@ -83,8 +85,12 @@ class NativeExecutor:
                 except CompilerNotFound as error:
                     self._reason = str(error).partition("\n")[0]
                     _tell_once(self._reason)
-                except (ValueError, CompileFailed, NotNative) as error:
+                except (ValueError, VerificationError, NotNative) as error:
                     self._reason = str(error).partition("\n")[0]
+                except (InternalError, CompileFailed) as error:
+                    # The program can run all the same, but somebody should know.
+                    self._reason = str(error).partition("\n")[0]
+                    logger.warning("'%s' has no native form, by a fault of PyPTO: %s", self._name, error)
                 for note in self.notes:
                     logger.info("%s: %s", self._name, note)
             if self._made is None:

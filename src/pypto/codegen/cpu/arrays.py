@@ -21,6 +21,9 @@ _TYPES: dict[DataType, tuple[str, str]] = {
     DataType.UINT32: ("uint32_t", "uint32_t"),
     DataType.UINT64: ("uint64_t", "uint64_t"),
     DataType.BOOL: ("bool", "bool"),
+    DataType.FP8E4M3FN: ("pto::fp8e4m3fn", "float"),
+    DataType.FP8E5M2: ("pto::fp8e5m2", "float"),
+    DataType.FP8E8M0: ("pto::fp8e8m0", "float"),
 }
 
 
@@ -76,6 +79,25 @@ class Array:
         self.valid = tuple(valid)
         self.root = root
 
+    def seen(
+        self,
+        *,
+        pointer: str | None = None,
+        dtype: DataType | None = None,
+        shape: Sequence[Size] | None = None,
+        strides: Sequence[Size] | None = None,
+        valid: Sequence[Size] | None = None,
+    ) -> Array:
+        """The same memory, seen in another way."""
+        return Array(
+            self.dtype if dtype is None else dtype,
+            self.pointer if pointer is None else pointer,
+            self.shape if shape is None else shape,
+            self.strides if strides is None else strides,
+            self.valid if valid is None else valid,
+            self.root,
+        )
+
     @property
     def is_packed(self) -> bool:
         """Whether rows follow each other without a gap, for certain."""
@@ -83,7 +105,12 @@ class Array:
 
     def same_place(self, other: Array) -> bool:
         """Whether both are the same elements, for certain."""
-        return self.pointer == other.pointer and self.strides == other.strides and self.dtype is other.dtype
+        return (
+            self.pointer == other.pointer
+            and self.strides == other.strides
+            and self.shape == other.shape
+            and self.dtype is other.dtype
+        )
 
 
 def packed(shape: Sequence[Size]) -> tuple[Size, ...]:

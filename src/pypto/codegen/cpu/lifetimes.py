@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from ...analysis.buffer_names import BufferNames
+from ...ir.enums import ArgEffect
 from ...ir.expr import Call, IterArg, Var
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, SeqStmts, WhileStmt
 from ...ir.traversal import walk
 from ...ir.tree import own_definitions, stmt_children
+from ...ir.type import TensorType
+from ...ops.registry import REGISTRY
 
-# Ops whose result may share the memory of an operand, and which one.
-_SHARING = {
-    "reshape": 0, "slice": 0, "move": 0, "set_validshape": 0, "transpose_view": 0, "assemble": 0,
-    "matmul_acc": 0, "gemv_acc": 0, "batch_matmul_acc": 0, "fillpad_inplace": 0,
-}  # fmt: skip
+# Copies that need no memory of their own unless one of the two changes later.
+_COPIES = frozenset(("tile.load", "tile.move", "tile.extract"))
 
 
 class Lifetimes:
@@ -24,11 +24,14 @@ class Lifetimes:
     def __init__(self, function: Function, names: BufferNames) -> None:
         self.position: dict[Any, int] = {}
         self._names = names
+        self._parameters = frozenset(function.params)
         self._defined: dict[Var, int] = dict.fromkeys(function.params, 0)
         self._last: dict[Var, int] = {}
         self._ends: dict[Any, int] = {}
         self._shares: dict[Var, list[Var]] = {}  # a variable -> others that may lie in its memory
-        self._writes: dict[Var, list[int]] = {}  # tensor parameter -> positions
+        self._writes: dict[Var | None, list[int]] = {}  # tensor parameter, or None: any other tensor -> positions
+        self._parent: dict[Var, Var] = {}  # classes of variables that may share memory
+        self._changes: dict[Var, list[int]] = {}  # a variable that is changed in place -> positions
         self._loops: list[tuple[int, Any]] = []
         self._loop_end: dict[int, int] = {}
         self._count = 0
@@ -62,7 +65,19 @@ class Lifetimes:
     def is_written(self, root: object, var: Var, since: int) -> bool:
         """Whether a tensor is written while a variable that shows a part of it is needed."""
         until = self.memory(var)
-        return any(since < at < until for at in self._writes.get(root, ()))  # type: ignore[call-overload]
+        known = root if isinstance(root, Var) else None
+        return any(since < at < until for at in self._writes.get(known, ()))
+
+    def changes(self, var: Var, since: int) -> bool:
+        """Whether a variable, or one that may share its memory, is changed in place later."""
+        of = self._class(var)
+        return any(at > since for other, places in self._changes.items() if self._class(other) is of for at in places)
+
+    def is_last(self, var: Var, position: int, result: Var) -> bool:
+        """Whether nobody but ``result`` needs the memory of a variable any more."""
+        of = self._class(var)
+        names = {v for pair in self._shares.items() for v in (pair[0], *pair[1]) if self._class(v) is of}
+        return all(self.last(other) <= position for other in {var, *names} - {result})
 
     def adopt(self, var: Var, position: int) -> None:
         """A variable that is not of the program."""
@@ -95,7 +110,7 @@ class Lifetimes:
             self._count += 1
             self._loop_end[at] = self._ends[stmt] = self._count
             for arg, var in zip(stmt.iter_args, stmt.return_vars, strict=True):
-                self._shares.setdefault(arg, []).append(var)
+                self._join(arg, var)
         elif type(stmt) is IfStmt:
             self._uses(stmt.condition, at)
             for child in children:
@@ -118,20 +133,40 @@ class Lifetimes:
         self._uses(value, at)
         if type(stmt) is AssignStmt:
             self._share(stmt.var, value)
-        if type(value) is Call and value.op.name in ("tile.store", "tensor.assemble", "tensor.write"):
-            target = value.args[2] if value.op.name == "tile.store" else value.args[0]
-            root = self._names.viewed(target) if isinstance(target, Var) else None
-            if root is not None:
-                self._writes.setdefault(root, []).append(at)
+        definition = REGISTRY.get(value.op.name) if type(value) is Call else None
+        if definition is not None:
+            for index in definition.effects:
+                target = value.args[index]
+                if definition.effect(index, value.kwargs) is ArgEffect.Read or not isinstance(target, Var):
+                    continue
+                self._changes.setdefault(target, []).append(at)
+                if isinstance(target.type, TensorType):
+                    for root in self._names.candidates(target) or [None]:
+                        own = root if root in self._parameters else None
+                        self._writes.setdefault(own, []).append(at)
 
     def _share(self, var: Var, value: Any) -> None:
         if isinstance(value, Var):
-            self._shares.setdefault(value, []).append(var)
+            self._join(value, var)
         elif type(value) is Call:
-            index = _SHARING.get(value.op.name.partition(".")[2])
+            definition = REGISTRY.get(value.op.name)
+            if definition is None:
+                return
+            index = 0 if value.op.name in _COPIES or definition.name == "tensor.matmul_acc" else definition.alias_operand
             operand = value.args[index] if index is not None and index < len(value.args) else None
             if isinstance(operand, Var):
-                self._shares.setdefault(operand, []).append(var)
+                self._join(operand, var)
+
+    def _join(self, operand: Var, var: Var) -> None:
+        self._shares.setdefault(operand, []).append(var)
+        # A tile that is loaded is no part of the tensor: what is stored there is another question.
+        if isinstance(operand.type, TensorType) == isinstance(var.type, TensorType):
+            self._parent[self._class(var)] = self._class(operand)
+
+    def _class(self, var: Var) -> Var:
+        while (parent := self._parent.get(var, var)) is not var:
+            var = parent
+        return var
 
     def _uses(self, e: Any, at: int) -> None:
         begins = tuple(begin for begin, _ in self._loops)

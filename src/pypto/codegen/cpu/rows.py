@@ -23,6 +23,16 @@ _CHEAP = 3
 _COSTS = {"pto::math::m": 1, "pto::math": 20, "pto::quotient": 4, "pto::converted": 3}
 
 
+class Bits:
+    """An operand that is one bit for each element: ``array`` holds them by bytes, the first column in the lowest."""
+
+    __slots__ = ("array", "dtype")
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.dtype = DataType.BOOL
+
+
 class Node:
     """One operation. ``text``: the C++ of one element, with a place for each operand; ``fold``: the reduction, if it is
     one; ``target``: where a store goes. ``columns``: how many there are, at most ``width``; ``narrow``: one value a
@@ -79,7 +89,11 @@ def is_narrow(operand: Any) -> bool:
 
 
 class RowGroup:
-    """Operations on values with the same rows. ``rows``: the extents of all dimensions but the last."""
+    """Operations on values with the same rows. ``rows``: the extents of all dimensions but the last.
+
+    ``in_place``: a store overwrites what the group reads, element by element, so that all of it must stay one loop,
+    over that many columns.
+    """
 
     def __init__(self, rows: tuple[Size, ...], position: int) -> None:
         self.rows = rows
@@ -87,17 +101,22 @@ class RowGroup:
         self.nodes: list[Node] = []
         self.reads: list[Array] = []
         self.stores: list[Node] = []
+        self.in_place: Size | None = None
 
     def add(self, node: Node) -> Node:
         """Add an operation behind those that it depends on."""
         self.nodes.append(node)
-        self.reads += [o for o in node.operands if type(o) is Array]
+        self.reads += [o.array if type(o) is Bits else o for o in node.operands if type(o) in (Array, Bits)]
         if node.target is not None:
             self.stores.append(node)
         return node
 
     def has_folds(self) -> bool:
         return any(node.fold for node in self.nodes)
+
+    def is_plain(self, columns: Size) -> bool:
+        """Whether all is done in one loop over that many columns."""
+        return not any(node.fold or (node.columns != columns and not node.narrow) for node in self.nodes)
 
 
 class RowPrinter:
@@ -180,6 +199,8 @@ class RowPrinter:
         group = self._group
         if group.has_folds() or any(n.narrow for n in group.nodes) or any(map(is_narrow, group.reads)):
             return False
+        if any(type(o) is Bits for n in group.nodes for o in n.operands):
+            return False
         arrays = [*group.reads, *(n.target for n in group.stores if n.target is not None)]
         shapes = {(*a.shape,) for a in arrays}
         if len(shapes) != 1 or len(group.rows) < 1:
@@ -226,6 +247,8 @@ class RowPrinter:
             return operand
         if type(operand) is Node:
             return self._names[operand]
+        if type(operand) is Bits:
+            return f"pto::bit({self._pointer(operand.array)}, 0)"
         key = ("row", operand)
         if key not in self._names:
             name = f"n{len(self._names)}"
@@ -260,12 +283,13 @@ class RowPrinter:
         extent = product([*self._group.rows, columns]) if self._flat else columns
         out.open(f"for (int64_t c = 0; c < {extent}; ++c) {{")
         values: dict[Any, str] = {}
-        for node in sinks:
+        # All that is read first: a store may overwrite it.
+        found = [(node, self._value(node.operands[0], values, node)) for node in sinks]
+        for node, value in found:
             if node.fold:
-                self._fold(node, self._value(node.operands[0], values, node))
+                self._fold(node, value)
             else:
                 assert node.target is not None
-                value = self._value(node.operands[0], values, node)
                 out.line(_stored(node, f"&{self._element(node.target)}", value))
         out.close()
         for node in sinks:
@@ -297,7 +321,9 @@ class RowPrinter:
         known = values.get(operand)
         if known is not None:
             return known
-        if type(operand) is Array:
+        if type(operand) is Bits:
+            text = f"pto::bit({self._pointer(operand.array)}, c)"
+        elif type(operand) is Array:
             text = f"pto::load_element(&{self._element(operand)})"
         elif _is_kept(operand, sink):
             text = f"pto::load_element(&{self._element(operand.keep)})"
@@ -360,10 +386,21 @@ def _computed(node: Node, values: Sequence[str]) -> str:
     kind = working(node.dtype)
     if node.text.startswith("pto::converted"):
         return node.text.format(*values)
-    text = node.text.format(*(f"static_cast<{kind}>({v})" for v in values))
+    operands = [_converted(o, v, node.dtype) for o, v in zip(node.operands, values, strict=True)]
+    text = node.text.format(*operands)
     if is_narrow_float(node.dtype):
         return f"pto::rounded<{storage(node.dtype)}>({text})"
     return f"static_cast<{kind}>({text})"
+
+
+def _converted(operand: Any, value: str, dtype: DataType) -> str:
+    """An operand as arithmetic for results of ``dtype`` takes it: halves round first."""
+    if isinstance(operand, str) or type(operand) is Bits:
+        return value
+    text = f"static_cast<{working(dtype)}>({value})"
+    if dtype is DataType.FP16 and operand.dtype is not DataType.FP16:
+        return f"pto::rounded<pto::fp16>({text})"
+    return text
 
 
 def _stored(node: Node, place: str, value: str) -> str:
@@ -373,4 +410,4 @@ def _stored(node: Node, place: str, value: str) -> str:
     return f"pto::store_element({place}, {value});"
 
 
-__all__ = ["Node", "RowGroup", "RowPrinter", "is_narrow"]
+__all__ = ["Bits", "Node", "RowGroup", "RowPrinter", "is_narrow"]

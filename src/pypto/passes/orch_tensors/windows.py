@@ -23,8 +23,9 @@ Which parameters have a window is said by :mod:`.window_forms`. A call hands a w
 * what it gives is kept in a variable, or taken apart.
 
 Each of these tasks still waits for all that wrote what it touches. An order that two tasks had by chance, since both
-were handed one whole tensor, is gone. AutoDeriveTaskDependencies makes edges from readers to writers where it has a name
-for the reader, and the host's runtime sees to the others; on a device these may race, which is the program's to avoid.
+were handed one whole tensor, is gone. AutoDeriveTaskDependencies makes edges from readers to writers where it has a
+name for the reader, and the host's runtime sees to the others; on a device these may race: the program has to see to
+that.
 
 Other calls keep the kernel. It stays in the program in any case: it is a function that the program has, and code is
 only made for kernels that something launches.

@@ -12,6 +12,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "element.h"
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -19,14 +21,6 @@
 #define PTO_MM_INLINE inline __attribute__((always_inline))
 
 namespace pto {
-
-struct bf16 {
-    uint16_t bits;
-};
-struct fp16 {
-    uint16_t bits;
-};
-
 namespace mm {
 
 // --- sizes ----------------------------------------------------------------------------------------------------------
@@ -97,18 +91,6 @@ PTO_MM_INLINE V load(const void* from) {
 template <class V>
 PTO_MM_INLINE void store(void* to, V value) {
     std::memcpy(to, &value, sizeof value);
-}
-
-PTO_MM_INLINE float float_of(uint32_t bits) {
-    float made;
-    std::memcpy(&made, &bits, sizeof made);
-    return made;
-}
-
-PTO_MM_INLINE uint32_t bits_of(float value) {
-    uint32_t made;
-    std::memcpy(&made, &value, sizeof made);
-    return made;
 }
 
 // The first `count` of as many elements as a vector has; zeros behind them. Nothing behind them is read.
@@ -223,14 +205,8 @@ PTO_MM_INLINE I32 load_ints(const int8_t* from, int64_t count) {
     return widen(load_some<VecOf<int8_t, kLanes>::type>(from, count));
 }
 
-PTO_MM_INLINE float to_float(float value) { return value; }
+using pto::to_float;
 PTO_MM_INLINE float to_float(int8_t value) { return value; }
-PTO_MM_INLINE float to_float(bf16 value) { return float_of(static_cast<uint32_t>(value.bits) << 16); }
-PTO_MM_INLINE float to_float(fp16 value) {
-    const uint32_t magnitude = (value.bits & 0x7fffu) << 13, sign = (value.bits & 0x8000u) << 16;
-    const uint32_t special = magnitude >= (0x7c00u << 13) ? 0x7f800000u : 0;
-    return float_of(bits_of(float_of(magnitude) * 0x1p112f) | special | sign);
-}
 
 // Written out where it can be, since a kernel may be compiled without contraction.
 PTO_MM_INLINE F32 multiply_add(F32 sum, float a, F32 b) {
@@ -785,10 +761,10 @@ struct Thin {
         }
     }
 
-    // Some rows of b at a time are added to rows of c, which stay in the first cache.
+    // Some rows of b at a time are added to rows of c, which stay in a cache.
     template <bool kOne>
     void by_rows(const Number* left, int64_t depth) const {
-        const int64_t width = std::max<int64_t>(512, 4096 / m);
+        const int64_t width = kOne ? 4096 : 2048;  // shorter runs of b leave the memory idle
         for (int64_t begin = 0; begin < n; begin += width) {
             const int64_t end = std::min(begin + width, n);
             int64_t at = 0;
