@@ -171,6 +171,21 @@ def test_omitted_outputs_are_allocated():
     np.testing.assert_array_equal(y, x * 3)
 
 
+def test_the_task_that_a_left_out_output_is_allocated_for_owns_it():
+    """Directions are stated for what is passed: what is not passed is still a new buffer of that task."""
+    found = program(
+        """
+        tmp, _ = pl.submit(self.scale, x, 3.0, attrs={"arg_directions": [pl.adir.input, pl.adir.scalar]})
+        tmp = self.copy(x, tmp, attrs={"arg_directions": [pl.adir.input, pl.adir.output_existing]})
+        y = self.copy(tmp, y)
+        """
+    )
+    recorded, _ = edges(found, *arrays())
+    assert recorded[1] == {0: "allocation of dst"}
+    x, y = call_in_all_orders(found, arrays)
+    np.testing.assert_array_equal(y, x)
+
+
 def test_opaque_functions_run_in_the_orchestration():
     found = program(
         "y = self.steps(x, y)",
