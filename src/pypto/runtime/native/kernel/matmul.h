@@ -504,11 +504,13 @@ __attribute__((noinline)) void multiply_tile(const Tile& tile, typename Policy::
     });
     if constexpr (Policy::kBiased) b += b_step;
     // Of a large c the tile comes from far away while the sums are made.
-    unrolled(rows, [&](auto i) __attribute__((always_inline)) {
-        unrolled(vectors, [&](auto j) __attribute__((always_inline)) {
-            __builtin_prefetch(c + i * tile.c_row + j * kLanes, 1);
+    if (tile.words >= 128) {
+        unrolled(rows, [&](auto i) __attribute__((always_inline)) {
+            unrolled(vectors, [&](auto j) __attribute__((always_inline)) {
+                __builtin_prefetch(c + i * tile.c_row + j * kLanes, 1);
+            });
         });
-    });
+    }
     for (int64_t k = tile.words; k > 0; --k, a += a_step, b += b_step) {
         U32 right[kVectors];
         unrolled(vectors, [&](auto j) __attribute__((always_inline)) {
