@@ -1,0 +1,80 @@
+"""A gated MLP block with SiLU, weights in FP32 or BF16, for a few rows (decode) or many (prefill).
+
+A task computes a block of a layer's result. Sums are FP32; between the layers stands the element type of the arrays.
+"""
+
+import ml_dtypes
+import numpy as np
+
+import pypto.language as pl
+
+ROWS, COLS, STEP = 128, 128, 512  # the block of a task, and how much of the inner dimension it loads at a time
+
+
+@pl.jit.inline
+def product(x: pl.Tensor, w: pl.Tensor, row: pl.INDEX, col: pl.INDEX):
+    rows = min(ROWS, x.shape[0])
+    step = min(STEP, x.shape[1])
+    acc = pl.matmul(x[row : row + rows, 0:step], w[0:step, col : col + COLS], out_dtype=pl.FP32)
+    for k in pl.range(step, x.shape[1], step):
+        acc = pl.matmul_acc(acc, x[row : row + rows, k : k + step], w[k : k + step, col : col + COLS])
+    return acc
+
+
+@pl.jit.inline
+def narrow(value: pl.Tensor, like: pl.Tensor):
+    if like.dtype == pl.FP32:  # known when the function is compiled
+        return value
+    else:
+        return pl.cast(value, target_type=like.dtype)
+
+
+@pl.jit
+def gated_mlp(x: pl.Tensor, gate: pl.Tensor, up: pl.Tensor, down: pl.Tensor, out: pl.Out[pl.Tensor]):
+    rows = x.shape[0]
+    band = min(ROWS, rows)
+    hidden = pl.create_tensor([rows, up.shape[1]], dtype=x.dtype)
+    for row in pl.parallel(0, rows, band):
+        for col in pl.parallel(0, up.shape[1], COLS):
+            with pl.at(level=pl.Level.CORE_GROUP, name_hint="gate_up"):
+                g = product(x, gate, row, col)
+                u = product(x, up, row, col)
+                active = narrow(g / (pl.exp(g * -1.0) + 1.0) * u, hidden)
+                hidden[row : row + band, col : col + COLS] = active
+    for row in pl.parallel(0, rows, band):
+        for col in pl.parallel(0, down.shape[1], COLS):
+            with pl.at(level=pl.Level.CORE_GROUP, name_hint="down"):
+                total = product(hidden, down, row, col)
+                result = narrow(total, out)
+                out[row : row + band, col : col + COLS] = result
+    return out
+
+
+ENTRY = gated_mlp
+RTOL, ATOL = 1e-2, 1e-2
+
+
+def make_args(rng, rows=4, model=256, inner=1024, dtype=ml_dtypes.bfloat16):
+    shapes = [(rows, model), (model, inner), (model, inner), (inner, model)]
+    arrays = [rng.standard_normal(s, dtype=np.float32) / (1 if s is shapes[0] else s[0] ** 0.5) for s in shapes]
+    return [*(a.astype(dtype) for a in arrays), np.ones((rows, model), dtype)]
+
+
+def expected(x, gate, up, down, out):
+    g, u = (x.astype(np.float32) @ w.astype(np.float32) for w in (gate, up))
+    hidden = (g / (1 + np.exp(-g)) * u).astype(x.dtype)
+    return {4: (hidden.astype(np.float32) @ down.astype(np.float32)).astype(out.dtype)}
+
+
+def main():
+    for dtype in (np.float32, ml_dtypes.bfloat16):
+        args = make_args(np.random.default_rng(0), dtype=dtype)
+        gated_mlp(*args)
+        got, want = args[4].astype(np.float32), expected(*args)[4].astype(np.float32)
+        print(f"{np.dtype(dtype).name}: largest error {np.abs(got - want).max():.1e}")
+        np.testing.assert_allclose(got, want, rtol=RTOL, atol=ATOL)
+    print("OK")
+
+
+if __name__ == "__main__":
+    main()
