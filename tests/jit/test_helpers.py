@@ -3,6 +3,7 @@
 import types
 import warnings
 
+import numpy as np
 import pytest
 
 import pypto.language as pl
@@ -432,3 +433,59 @@ def test_an_inline_helper_stays_behind_a_launch_and_in_conditions(ones):
 
     function = entry.specialize(ones(4, 64), ones(4, 64), ones(1).astype("int32"))["entry"]
     assert statements_of(function) == ["AssignStmt", "AssignStmt", "WhileStmt", "ReturnStmt"]
+
+
+# --- results whose extents the helper computes ------------------------------------------------------------------------
+
+ROWS = pl.dynamic("ROWS")
+
+
+@pl.jit.inline
+def ragged_twice(x: pl.Tensor, row: pl.INDEX):
+    rows = pl.min(8, x.shape[0] - row)
+    return pl.mul(pl.slice(x, [8, 64], [row, 0], valid_shape=[rows, 64]), 2.0)
+
+
+@pl.jit.inline
+def ragged_pair(x: pl.Tensor, row: pl.INDEX):
+    left, rows = x.shape[0] - row, 8
+    count = pl.min(rows, left)
+    return pl.mul(pl.slice(x, [8, 64], [row, 0], valid_shape=[count, 64]), 2.0)
+
+
+@pytest.mark.parametrize("helper", [ragged_twice, ragged_pair], ids=["scalar", "tuple"])
+def test_extents_that_a_helper_computes_are_known_where_it_is_called(helper):
+    @pl.jit
+    def entry(x: pl.Tensor[[ROWS, 64], pl.FP32], y: pl.Out[pl.Tensor[[ROWS, 64], pl.FP32]]):
+        for row in pl.parallel(0, x.shape[0], 8):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                part = helper(x, row)
+                y[row : row + 8, :] = part
+        return y
+
+    x = np.random.default_rng(0).standard_normal((20, 64), np.float32)
+    y = np.zeros_like(x)
+    entry(x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+@pytest.mark.parametrize("how", ["window", "augmented", "annotated"])
+def test_a_helper_can_be_called_wherever_a_value_stands(how):
+    @pl.jit
+    def entry(x: SMALL, y: pl.Out[SMALL], how: int):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = x[0:4, :]
+            if how == 0:
+                y[0:4, :] = twice(t)
+            elif how == 1:
+                t += twice(t)
+                y[0:4, :] = t
+            else:
+                u: SMALL = twice(t)
+                y[0:4, :] = u
+        return y
+
+    x, y = np.ones((4, 64), np.float32), np.zeros((4, 64), np.float32)
+    which = ["window", "augmented", "annotated"].index(how)
+    entry(x, y, which)
+    np.testing.assert_array_equal(y, x * (2, 3, 2)[which])

@@ -401,6 +401,89 @@ def test_bare_results_are_left_to_inference(ones):
         entry.specialize(ones(16, 64), ones(5, 4))
 
 
+# --- tuples, lists, returns -------------------------------------------------------------------------------------------
+
+
+def test_items_of_a_tuple_are_as_static_as_if_they_were_assigned_alone():
+    @pl.jit
+    def entry(x: TENSOR, y: pl.Out[TENSOR], k: pl.Scalar[pl.INDEX]):
+        rows, by, more, most = min(8, x.shape[0]), 3, k + 1, k + 2
+        for row in pl.parallel(0, x.shape[0], rows):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                t = pl.full([rows, 64], dtype=pl.FP32, value=by)  # shapes are static
+                t = pl.add(t, pl.cast(more * 10 + most, pl.FP32))
+                y[row : row + rows, :] = pl.add(t, x[row : row + rows, :])
+        return y
+
+    x, y = np.ones((16, 64), np.float32), np.zeros((16, 64), np.float32)
+    entry(x, y, 2)
+    np.testing.assert_array_equal(y, np.full_like(y, 1 + 3 + 30 + 4))
+
+
+def test_values_of_a_tuple_are_computed_before_any_is_assigned():
+    @pl.jit
+    def entry(x: TENSOR, y: pl.Out[TENSOR], k: pl.Scalar[pl.INDEX]):
+        a = k
+        b = k * 10
+        a, b, by = b, a, 3
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:, :] = pl.add(pl.mul(x, by), pl.cast(a * 2 + b, pl.FP32))
+        return y
+
+    x, y = np.ones((16, 64), np.float32), np.zeros((16, 64), np.float32)
+    entry(x, y, 7)
+    np.testing.assert_array_equal(y, np.full_like(y, 3 + 140 + 7))
+
+
+def test_a_named_list_stands_for_its_items():
+    @pl.jit
+    def entry(x: TENSOR, y: pl.Out[TENSOR]):
+        for row in pl.parallel(0, 16, 8):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                place = [row, 0]
+                size = [8, 64]
+                y = pl.assemble(y, pl.mul(pl.slice(x, size, place), 2.0), place)
+        return y
+
+    x = np.random.default_rng(0).standard_normal((16, 64), np.float32)
+    y = np.zeros_like(x)
+    entry(x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_nothing_behind_a_return_of_a_resolved_branch_is_looked_at():
+    @pl.jit
+    def entry(x: TENSOR, y: pl.Out[TENSOR]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:, :] = pl.mul(x, 2.0)
+        if x.shape[0] == 16:
+            if x.dtype == pl.FP32:
+                return y
+        y = pl.cast(x, target_type=x.dtype)  # would be refused: the same type
+        return y
+
+    x, y = np.ones((16, 64), np.float32), np.zeros((16, 64), np.float32)
+    entry(x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_a_return_in_a_branch_of_run_time_leaves_the_rest():
+    @pl.jit
+    def entry(x: TENSOR, y: pl.Out[TENSOR], k: pl.Scalar[pl.INDEX]):
+        if k > 3:
+            if x.shape[0] == 16:
+                return y
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:, :] = pl.mul(x, 3.0)
+        return y
+
+    x = np.ones((16, 64), np.float32)
+    for k, want in ((1, 3.0), (5, 0.0)):
+        y = np.zeros_like(x)
+        entry(x, y, k)
+        np.testing.assert_array_equal(y, x * want)
+
+
 # --- places -----------------------------------------------------------------------------------------------------------
 
 

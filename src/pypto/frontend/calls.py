@@ -18,6 +18,7 @@ from ..ir.program import Function
 from ..ir.span import Span
 from ..ir.tree import deduce_call_return_type
 from ..ir.type import ScalarType, TensorType, TupleType, Type, UnknownType
+from ..ir.visible_types import inferred_return_types
 from ..ops.surface import INFO, IR_NAMESPACES, NAMESPACES, level_of
 from .call_attrs import CallAttributes
 from .closure import MISSING, dotted
@@ -302,6 +303,9 @@ class Calls(CallAttributes):
         if kind is ast.Name:
             found = self.scopes.lookup(node.id)  # type: ignore[attr-defined]
             if isinstance(found, Expr):
+                items = found.type.types if isinstance(found.type, TupleType) else ()
+                if items and all(isinstance(item, ScalarType) for item in items):  # `place = [row, 0]`, said as a list
+                    return [TupleGetItemExpr(found, i, self.span(node)) for i in range(len(items))]
                 return found
             value = MISSING if found is not None else self.closure.get(node.id)  # type: ignore[attr-defined]
             if isinstance(value, _ENUM_ARGUMENT) and not isinstance(value, int):
@@ -589,18 +593,6 @@ def _misfit(error: Exception, operands: Sequence[Any]) -> str | None:
                 return f"the type of operand {position} is not known here: annotate the variable that holds it"
             return f"operand {position} is of type {culprit}, which this operation does not take"
     return None
-
-
-def inferred_return_types(function: Function) -> list[Type]:
-    """Types of the values of the first value-bearing return of a body, when all are known."""
-    from ..ir.stmt import ReturnStmt
-    from ..ir.tree import walk
-
-    for inner in walk(function.body):
-        if type(inner) is ReturnStmt and inner.value:
-            types = [v.type for v in inner.value]
-            return [] if any(isinstance(t, UnknownType) for t in types) else types
-    return []
 
 
 _ATTR_ORDER = ("dump_vars", "arg_directions", "arg_direction_overrides", "device")

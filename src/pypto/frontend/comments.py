@@ -134,6 +134,11 @@ class CommentQueue:
             self._pending.append(waiting)
             self._next += 1
 
+    def skip_to(self, line: int) -> None:
+        """Drop what is said of code that is never reached: up to ``line``."""
+        while self._next < len(self._comments) and self._comments[self._next].line <= line:
+            self._next += 1
+
     def end_block(self, last_line: int, indent: int, source: Any) -> None:
         """Close a block: comments that no statement of it took describe nothing and are dropped with a warning."""
         dropped = [(w.line, str(w)) for w in self._pending if type(w) is _Waiting]

@@ -149,7 +149,10 @@ class ControlFlow(Statements):
     def stmt_if(self, node: ast.If) -> None:
         static = self.static_condition(node.test)
         if static is not None:
-            self.block(node.body if static else node.orelse)
+            taken = node.body if static else node.orelse
+            self.block(taken)
+            in_branch = any(construct.kind == "if" or construct.kind in LOOPS for construct in self.constructs)
+            self.has_left = self.has_left or (bool(taken) and type(taken[-1]) is ast.Return and not in_branch)
             return
         test = self.condition(node.test, "if")
         # Comments above the branch are its own; those inside are taken by the statements inside.

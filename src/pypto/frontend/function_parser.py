@@ -89,6 +89,7 @@ class FunctionParser(Spmd):
         self.symbol_params: dict[Var, Var] = {}
         self._branch_stores: frozenset[str] | None = None
         self.inline_frames: list[tuple[str, Any]] = []
+        self.has_left = False  # a branch that was resolved has returned: what follows is never reached
         self.declared_results: list[Type] = []
         self.split_modes: list[Any] = []
         self._open_split: list[bool | None] = []
@@ -333,6 +334,9 @@ class FunctionParser(Spmd):
                         )
                     self.errors.append(self._wrapped(error, node))
                     self._poison(node)
+                if self.has_left:
+                    comments.skip_to(statements[-1].end_lineno or node.lineno)
+                    break
             if statements:
                 last = statements[-1]
                 if len(statements) > 1 and any(type(s) is ast.Return for s in statements[:-1]):

@@ -92,7 +92,15 @@ def expand(parser: Any, function: InlineFunction, node: ast.Call) -> Expr:
         parser.type_error(f"Inline function '{name}' calls itself: inline functions cannot be recursive", node)
     is_statement = node is parser.statement_call  # the statements of the body set it anew
     arguments = [parser.expr(a) for a in node.args]
-    saved = (parser.source, parser.closure, parser.scopes, parser.comments, parser.constructs, parser.rename_rebinds)
+    saved = (
+        parser.source,
+        parser.closure,
+        parser.scopes,
+        parser.comments,
+        parser.constructs,
+        parser.rename_rebinds,
+        parser.has_left,
+    )
     frame = InlineFrame()
     parser.inline_frames.append((name, frame))
     parser.source = function.source
@@ -123,6 +131,7 @@ def expand(parser: Any, function: InlineFunction, node: ast.Call) -> Expr:
             parser.comments,
             parser.constructs,
             parser.rename_rebinds,
+            parser.has_left,
         ) = saved
     if frame.value is None:
         if len(parser.errors) > known_errors:

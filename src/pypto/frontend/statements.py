@@ -468,6 +468,7 @@ class Statements(Tasks):
     # --- supplied by the control-flow part ----------------------------------------------------------------------------
 
     inline_frames: list[tuple[str, Any]]
+    has_left: bool
     declared_results: list[Type]
 
     def stored_in_branches(self) -> frozenset[str]:

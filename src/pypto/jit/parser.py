@@ -20,7 +20,7 @@ from ..frontend.function_parser import FunctionOptions, FunctionParser
 from ..frontend.typecheck import mismatch
 from ..ir.dtype import DataType
 from ..ir.enums import ParamDirection, TensorLayout
-from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, Var
+from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, TupleGetItemExpr, Var
 from ..ir.stmt import AssignStmt
 from ..ir.tree import walk
 from ..ir.type import ScalarType, TensorType, TileType, TupleType, Type, UnknownType
@@ -253,13 +253,18 @@ class JitFunctionParser(StaticReads):
         return found if extents or isinstance(found, (int, float, str, DataType, Enum)) else MISSING
 
     def _unpack_shapes(self, targets: list[ast.expr], value: ast.expr, node: ast.Assign) -> bool:
-        """``R, C = x.shape`` and ``R, n = x.shape[0], len(y.shape)``."""
+        """``R, C = x.shape`` and ``R, n = x.shape[0], min(8, y.shape[1])``: each item as if it were assigned alone."""
         if not all(type(t) is ast.Name for t in targets):
             return False
         if type(value) in (ast.Tuple, ast.List):
-            items = [self.shape_read(e) for e in value.elts]  # type: ignore[attr-defined]
-            if not items or any(item is MISSING for item in items):
+            nodes = value.elts  # type: ignore[attr-defined]
+            if len(nodes) != len(targets):
                 return False
+            items = [self._known_item(t.id, e) for t, e in zip(targets, nodes, strict=True)]  # type: ignore[attr-defined]
+            if all(item is MISSING for item in items):
+                return False
+            computed = iter(self._all_at_once([e for item, e in zip(items, nodes, strict=True) if item is MISSING]))
+            items = [next(computed) if item is MISSING else item for item in items]
         else:
             shape = self.shape_read(value)
             if not isinstance(shape, tuple):
@@ -272,6 +277,21 @@ class JitFunctionParser(StaticReads):
                 value_expr = self._as_value(item, value)
                 self.assign(target.id, value_expr, self.span(node), target)  # type: ignore[attr-defined]
         return True
+
+    def _all_at_once(self, nodes: Sequence[ast.expr]) -> list[Expr]:
+        """Values that are computed before any of them is assigned."""
+        values = [self.expr(e) for e in nodes]
+        if len(values) < 2:
+            return values
+        span = self.span(nodes[0])
+        pack = MakeTuple(values, span)
+        temp = Var("_tuple_tmp", pack.type, span)
+        self.emit(AssignStmt(temp, pack, span))
+        return [TupleGetItemExpr(temp, i, span) for i in range(len(values))]
+
+    def _known_item(self, name: str, value: ast.expr) -> Any:
+        found = self.shape_read(value)
+        return self._static_local(name, value) if found is MISSING else found
 
     def _fold_assignment(self, target: ast.expr, value: Any, node: ast.Assign) -> bool:
         """``name = <shape read>``: a static value is kept as a constant; a declared symbol binds the name."""
@@ -341,7 +361,9 @@ class JitFunctionParser(StaticReads):
     def simple_statement(self, node: Any) -> None:
         """A statement that evaluates one expression, once."""
         outer = self.evaluated, self.has_launched
-        self.evaluated, self.has_launched = node.value, False
+        # What is written to a part of a value, or added to one, is an operand.
+        computes = type(node) is ast.AugAssign or type(node) is ast.Assign and type(node.targets[0]) is ast.Subscript
+        self.evaluated, self.has_launched = node if computes else node.value, False
         try:
             _SIMPLE[type(node)](self, node)
         finally:
