@@ -121,7 +121,7 @@ def _require_integers(name: str, level: str, *kinds: Any) -> None:
 # --- definitions and surface ------------------------------------------------------------------------------------------
 
 
-def _define(name: str, reference: Reference, doc: str, shift: bool) -> None:
+def _define(name: str, reference: Reference, doc: str, shift: bool, element: str = "") -> None:
     xor = name == "xor"
     for level in ("tensor", "tile"):
         kind = "window" if level == "tensor" else "tile"
@@ -139,6 +139,7 @@ def _define(name: str, reference: Reference, doc: str, shift: bool) -> None:
             doc=doc,
             reference=reference,
             priority="full",
+            element=element,
             **(tile_pair if level == "tile" else {}),
         )
         define(
@@ -148,6 +149,7 @@ def _define(name: str, reference: Reference, doc: str, shift: bool) -> None:
             doc=doc,
             reference=reference,
             priority="full",
+            element=element,
             **(tile_scalar if level == "tile" else {}),
         )
 
@@ -191,12 +193,12 @@ def _register_surface(name: str) -> None:
         surface("pl", name=f"{name}s")(unified_scalar)
 
 
-for _name, _function, _doc in (
-    ("and", lambda a, b: a & b, "bitwise and"),
-    ("or", lambda a, b: a | b, "bitwise or"),
-    ("xor", lambda a, b: a ^ b, "bitwise exclusive or"),
+for _name, _function, _doc, _sign in (
+    ("and", lambda a, b: a & b, "bitwise and", "&"),
+    ("or", lambda a, b: a | b, "bitwise or", "|"),
+    ("xor", lambda a, b: a ^ b, "bitwise exclusive or", "^"),
 ):
-    _define(_name, _logic_reference(_function), _doc, False)
+    _define(_name, _logic_reference(_function), _doc, False, f"({{0}} {_sign} {{1}})")
     _register_surface(_name)
 _define("shl", _shift_reference(True), "shift left", True)
 _register_surface("shl")

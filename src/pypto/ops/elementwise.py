@@ -259,7 +259,14 @@ binary(
     scalar_suffix=None,
     element="pto::math::minimum({0}, {1})",
 )
-binary("fmod", lambda a, b: np.fmod(a, b), "remainder with the sign of lhs", not_in_place=True, priority="full")
+binary(
+    "fmod",
+    lambda a, b: np.fmod(a, b),
+    "remainder with the sign of lhs",
+    not_in_place=True,
+    priority="full",
+    element="pto::math::fmod({0}, {1})",
+)
 
 
 def _element_dtype(operand: Expr) -> DataType:

@@ -52,7 +52,7 @@ FUNCTIONS: dict[str, tuple[Function | None, str, str, str]] = {
     "_div": (lambda a, v: divide(a, v), "first / vector", "core", "pto::quotient({0}, {1})"),
     "_max": (lambda a, v: np.maximum(a, v), "maximum(first, vector)", "full", "pto::math::maximum({0}, {1})"),
     "_min": (lambda a, v: np.minimum(a, v), "minimum(first, vector)", "full", "pto::math::minimum({0}, {1})"),
-    "_expdif": (lambda a, v: np.exp(a - v), "exp(first - vector)", "full", "pto::math::exp({0} - {1})"),
+    "_expdif": (lambda a, v: np.exp(a - v), "exp(first - vector)", "full", "pto::math::exp(pto::step<{T}>({0} - {1}))"),
 }
 
 

@@ -50,7 +50,7 @@ define(
     doc="1 / sqrt(x)",
     kwargs={"high_precision": (bool, False)},
     reference=_reference,
-    element="pto::math::rsqrt({0})",
+    element="pto::math::recip(pto::step<{T}>(pto::math::sqrt({0})))",
 )
 define(
     "tile.rsqrt",
@@ -58,7 +58,7 @@ define(
     _tile_infer,
     doc="1 / sqrt(x); tmp selects the high-precision form",
     reference=_reference,
-    element="pto::math::rsqrt({0})",
+    element="pto::math::recip(pto::step<{T}>(pto::math::sqrt({0})))",
     output_memory=MemorySpace.Vec,
     input_memory=((MemorySpace.Vec,), (MemorySpace.Vec,)),
     core=CoreType.VECTOR,

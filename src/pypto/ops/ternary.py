@@ -64,6 +64,7 @@ for _name, _kind, _infer in (("tile.rem", "tile", _rem_infer), ("tile.rems", "sc
         _infer,
         doc="lhs - floor(lhs / rhs) * rhs",
         reference=_rem_reference,
+        element="pto::math::remainder({0}, {1})",
         input_memory=(VEC, VEC if _kind == "tile" else ANY, VEC),
         priority="full",
         **TILE_SPEC,
@@ -108,9 +109,9 @@ def _three_reference(function: Callable[[Any, Any, Any], Any]) -> Callable[..., 
     return reference
 
 
-for _base, _function, _doc in (
-    ("add", lambda a, b, c: a + b + c, "lhs + rhs + rhs2"),
-    ("sub", lambda a, b, c: a - b - c, "lhs - rhs - rhs2"),
+for _base, _function, _doc, _sign in (
+    ("add", lambda a, b, c: a + b + c, "lhs + rhs + rhs2", "+"),
+    ("sub", lambda a, b, c: a - b - c, "lhs - rhs - rhs2", "-"),
 ):
     for _suffix, _kind in (("c", "tile"), ("sc", "scalar")):
         define(
@@ -119,6 +120,7 @@ for _base, _function, _doc in (
             _three_infer(f"tile.{_base}{_suffix}"),
             doc=_doc,
             reference=_three_reference(_function),
+            element=f"(pto::step<{{T}}>({{0}} {_sign} {{1}}) {_sign} {{2}})",
             input_memory=(VEC, VEC if _kind == "tile" else ANY, VEC),
             priority="rare",
             **TILE_SPEC,
@@ -182,6 +184,7 @@ define(
     _lrelu_infer,
     doc="x where x > 0, else x * slope",
     reference=_leak_reference,
+    element="({0} > 0 ? {0} : {0} * {1})",
     input_memory=(VEC,),
     priority="full",
     **TILE_SPEC,
@@ -192,6 +195,7 @@ define(
     _prelu_infer,
     doc="x where x > 0, else x * slope, element by element",
     reference=_leak_reference,
+    element="({0} > 0 ? {0} : {0} * {1})",
     input_memory=(VEC, VEC, VEC),
     not_in_place=True,
     priority="full",

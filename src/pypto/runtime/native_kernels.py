@@ -9,12 +9,22 @@ from typing import Any
 
 import msgspec
 
+from .._lazy import np
 from ..codegen.cpu.arrays import Unsupported
+from ..codegen.cpu.hosted import HostedCall
 from ..codegen.cpu.kernel import HELPERS, KernelSource, kernel_source
+from ..ir.dtype import DataType
+from ..ir.expr import MakeTuple
 from ..ir.program import Function
+from ..ir.type import ScalarType, ShapedType, TupleType
+from ..ops.definition import Alias
+from ..ops.numpy_types import numpy_dtype
+from ..ops.registry import REGISTRY
+from ..ops.values import ArrayValue, Buffer, EvalContext
 from .build import build, load
 from .host_executor import Kernel
-from .native_library import SOURCES
+from .native_library import SOURCES, GlobalContext, LocalContext
+from .scalar_args import from_bits, to_bits
 
 # Vector code for this CPU; integers wrap, as the language says; no errno and no traps to keep in order. Floats are
 # those of IEEE: sums are reordered only where a reduction says so.
@@ -48,7 +58,117 @@ class NativeKernels(msgspec.Struct, frozen=True):
             slot = ctypes.addressof(ctypes.c_void_p.in_dll(library, f"{source.name}_instead"))
             function = getattr(library, source.name)
             found.append(Kernel(kernel.name, function, kernel.span, kernel.parts, source.places, kernel.function, slot))
+            bind_hosted(library, source)
         return found
+
+
+# --- operations that NumPy runs ---------------------------------------------------------------------------------------
+
+_HOST_OP = ctypes.CFUNCTYPE(
+    ctypes.c_int64,
+    ctypes.c_int64,
+    ctypes.POINTER(ctypes.c_int64),
+    ctypes.POINTER(ctypes.c_int64),
+    ctypes.c_void_p,
+    ctypes.c_int64,
+)
+
+
+def bind_hosted(library: ctypes.CDLL, source: KernelSource) -> None:
+    """Let a kernel call NumPy for its operations without a native form."""
+    if not source.hosted:
+        return
+    run = _HOST_OP(_Hosted(source.hosted))
+    alive = library.__dict__.setdefault("_pypto_hosted", [])
+    alive.append(run)
+    slot = ctypes.c_void_p.in_dll(library, f"{source.name}_host")
+    slot.value = ctypes.cast(run, ctypes.c_void_p).value
+
+
+class _Hosted:
+    """Runs operations of a kernel by number; see :mod:`..codegen.cpu.hosted` for what the words mean."""
+
+    def __init__(self, calls: Sequence[HostedCall]) -> None:
+        self._calls = calls
+
+    def __call__(self, number: int, words: Any, args: Any, text: int, size: int) -> int:
+        try:
+            self._run(self._calls[number].call, words, args)
+            return 0
+        except BaseException as error:  # it can't cross C++, an interrupt neither: the kernel throws it on
+            name = self._calls[number].call.op.name
+            message = str(error) or type(error).__name__
+            data = (message if message.startswith(name) else f"{name}: {message}").encode()[: size - 1]
+            ctypes.memmove(text, data + b"\0", len(data) + 1)
+            return 1
+
+    def _run(self, call: Any, words: Any, args: Any) -> None:
+        reader = _Words(words)
+        operands = [reader.argument(e) for e in call.args]
+        definition = REGISTRY[call.op.name]
+        assert definition.reference is not None
+        ctx = EvalContext()
+        local, around = LocalContext.from_address(args[48]), GlobalContext.from_address(args[49])
+        ctx.type, ctx.span = call.type, call.span
+        ctx.block_idx, ctx.block_num, ctx.lane = local.block_idx, local.block_num, around.sub_block_id
+        result = definition.reference(ctx, *operands, **call.kwargs)
+        if definition.alias is not Alias.IS:
+            reader.store(call.type, result)
+
+
+class _Words:
+    """The words of one call, read in their order."""
+
+    def __init__(self, words: Any) -> None:
+        self._words = words
+        self._at = 0
+
+    def _next(self, count: int) -> list[int]:
+        found = [int(w) for w in self._words[self._at : self._at + count]]
+        self._at += count
+        return found
+
+    def argument(self, e: Any) -> Any:
+        """The value of an operand."""
+        if type(e) is MakeTuple:
+            return [self.argument(item) for item in e.elements]
+        if isinstance(e.type, ShapedType):
+            return self._array(e.type)
+        (word,) = self._next(1)
+        dtype = e.type.dtype
+        if dtype.is_float_:  # all travel as float
+            return from_bits(word, DataType.FP32)
+        return bool(word) if dtype is DataType.BOOL else from_bits(word, dtype)
+
+    def _array(self, kind: Any) -> ArrayValue:
+        rank = len(kind.shape)
+        (address,) = self._next(1)
+        shape, strides, valid = self._next(rank), self._next(rank), self._next(rank)
+        dtype = np.dtype(numpy_dtype(kind.dtype))
+        if 0 in shape:
+            return ArrayValue(np.empty(shape, dtype), None, valid)
+        reach = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        memory = (ctypes.c_char * (reach * dtype.itemsize)).from_address(address)
+        base = np.frombuffer(memory, dtype)
+        data = np.lib.stride_tricks.as_strided(base, shape, [s * dtype.itemsize for s in strides])
+        return ArrayValue(data, Buffer(base, external=True), valid)
+
+    def store(self, kind: Any, result: Any) -> None:
+        """Write a result into the memory that stands behind the operands."""
+        if isinstance(kind, TupleType):
+            for part, value in zip(kind.types, result, strict=True):
+                self.store(part, value)
+        elif isinstance(kind, ShapedType):
+            target = self._array(kind)
+            window = tuple(slice(0, min(a, b)) for a, b in zip(target.valid, result.valid, strict=True))
+            target.data[window] = result.data[window]
+        elif isinstance(kind, ScalarType):
+            dtype = DataType.FP32 if kind.dtype.is_float_ else kind.dtype
+            bits = to_bits(result, dtype)
+            self._words[self._at] = bits - (1 << 64) if bits >> 63 else bits
+
+
+# --- sources and libraries --------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -70,7 +190,12 @@ def native_kernels(kernels: Sequence[Function]) -> NativeKernels:
     notes = []
     for number, kernel in enumerate(kernels):
         try:
-            sources.append(kernel_source(kernel, f"kernel_{number}"))
+            source = kernel_source(kernel, f"kernel_{number}")
+            sources.append(source)
+            notes += [
+                f"operation {note} of kernel '{kernel.name}' runs in NumPy, which is slow when the kernel is short"
+                for note in source.notes
+            ]
         except Unsupported as reason:
             sources.append(None)
             notes.append(f"kernel '{kernel.name}' runs in the interpreter: {reason} has no native form")
@@ -102,6 +227,8 @@ def build_kernels(
     sources = [(f"kernels_{i}.cpp", _text(part, *([_BIND] if i == 0 else []))) for i, part in enumerate(parts)]
     flags = (*KERNEL_FLAGS, *flags)
     library = load(build([*sources, *more], include_dirs=[SOURCES], flags=flags, name="kernels"))
+    for source in made:
+        bind_hosted(library, source)
     if made:
         library.pto_bind_products(ctypes.c_void_p(products() if kernels.has_products else None))
     return library

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...analysis.buffer_names import BufferNames
 from ...ir.enums import ArgEffect
-from ...ir.expr import Call, IterArg, Var
+from ...ir.expr import Call, IterArg, TupleGetItemExpr, Var
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, SeqStmts, WhileStmt
 from ...ir.traversal import walk
@@ -15,7 +15,7 @@ from ...ir.type import TensorType
 from ...ops.registry import REGISTRY
 
 # Copies that need no memory of their own unless one of the two changes later.
-_COPIES = frozenset(("tile.load", "tile.move", "tile.extract"))
+_COPIES = frozenset(("tile.load", "tile.move", "tile.extract", "tensor.matmul_acc"))
 
 
 class Lifetimes:
@@ -133,26 +133,31 @@ class Lifetimes:
         self._uses(value, at)
         if type(stmt) is AssignStmt:
             self._share(stmt.var, value)
-        definition = REGISTRY.get(value.op.name) if type(value) is Call else None
+        call: Any = value
+        definition = REGISTRY.get(call.op.name) if type(call) is Call else None
         if definition is not None:
             for index in definition.effects:
-                target = value.args[index]
-                if definition.effect(index, value.kwargs) is ArgEffect.Read or not isinstance(target, Var):
+                target = call.args[index] if index < len(call.args) else None
+                if definition.effect(index, call.kwargs) is ArgEffect.Read or not isinstance(target, Var):
                     continue
                 self._changes.setdefault(target, []).append(at)
                 if isinstance(target.type, TensorType):
-                    for root in self._names.candidates(target) or [None]:
-                        own = root if root in self._parameters else None
-                        self._writes.setdefault(own, []).append(at)
+                    roots = self._names.candidates(target)
+                    own: list[Var | None] = [root if root in self._parameters else None for root in roots]
+                    for root in own or [None]:
+                        self._writes.setdefault(root, []).append(at)
 
     def _share(self, var: Var, value: Any) -> None:
         if isinstance(value, Var):
             self._join(value, var)
+        elif type(value) is TupleGetItemExpr:
+            if isinstance(value.tuple, Var):
+                self._join(value.tuple, var)
         elif type(value) is Call:
             definition = REGISTRY.get(value.op.name)
             if definition is None:
                 return
-            index = 0 if value.op.name in _COPIES or definition.name == "tensor.matmul_acc" else definition.alias_operand
+            index = 0 if value.op.name in _COPIES else definition.alias_operand
             operand = value.args[index] if index is not None and index < len(value.args) else None
             if isinstance(operand, Var):
                 self._join(operand, var)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <stdexcept>
@@ -14,6 +15,8 @@
 #include "element.h"
 #include "math.h"
 #include "products.h"
+
+#define PTO_INLINE_MEMBER inline __attribute__((always_inline))
 
 namespace pto {
 
@@ -28,6 +31,29 @@ namespace pto {
              static_cast<long long>(offset), static_cast<long long>(extent), axis, static_cast<long long>(limit));
     throw std::out_of_range(text);
 }
+[[noreturn, gnu::cold, gnu::noinline]] inline void bad_index(const char* op, int place, int axis, int64_t index,
+                                                              int64_t extent) {
+    char text[256];
+    snprintf(text, sizeof(text), "@%d@%s: index %lld is out of range in dimension %d, whose extent is %lld", place, op,
+             static_cast<long long>(index), axis, static_cast<long long>(extent));
+    throw std::out_of_range(text);
+}
+[[noreturn, gnu::cold, gnu::noinline]] inline void bad_extent(const char* op, int place, const char* what, int64_t size,
+                                                               int64_t limit) {
+    char text[256];
+    snprintf(text, sizeof(text), "@%d@%s: %s %lld is outside [0, %lld]", place, op, what,
+             static_cast<long long>(size), static_cast<long long>(limit));
+    throw std::out_of_range(text);
+}
+[[noreturn, gnu::cold, gnu::noinline]] inline void bad_rows(const char* op, int place, const char* what, int axis,
+                                                             int64_t start, int64_t size, int64_t extent) {
+    char text[320];
+    snprintf(text, sizeof(text), "@%d@%s: rows %lld..%lld leave %s of extent %lld in dimension %d", place, op,
+             static_cast<long long>(start), static_cast<long long>(start + size), what, static_cast<long long>(extent),
+             axis);
+    throw std::out_of_range(text);
+}
+
 // A pointer that the host sets.
 #define PTO_INSTEAD(name) \
     extern "C" {          \
@@ -38,6 +64,44 @@ namespace pto {
 [[gnu::cold, gnu::noinline]] inline void fall_back(PtoKernel instead, int64_t* args) {
     if (instead == nullptr) throw std::runtime_error("a tensor whose last dimension is not contiguous in memory");
     instead(args);
+}
+
+// Runs operation `number` of a kernel, which has no native form, on `words`; writes what went wrong, if not 0.
+using HostOp = int64_t (*)(int64_t number, int64_t* words, int64_t* args, char* text, int64_t size);
+#define PTO_HOST(name) \
+    extern "C" {       \
+    __attribute__((visibility("default"))) pto::HostOp name = nullptr; \
+    }
+
+[[gnu::noinline]] inline void on_host(HostOp op, int64_t number, int place, int64_t* words, int64_t* args) {
+    if (op == nullptr) throw std::runtime_error("an operation without a native form, which needs Python in this process");
+    char text[1024];
+    text[0] = 0;
+    if (op(number, words, args, text, sizeof(text)) == 0) return;
+    char message[1100];
+    snprintf(message, sizeof(message), "@%d@%s", place, text);
+    throw std::runtime_error(message);
+}
+
+template <typename T>
+PTO_INLINE int64_t to_word(T value) {
+    int64_t word = 0;
+    if constexpr (std::is_integral_v<T>) {
+        word = static_cast<int64_t>(value);
+    } else {
+        memcpy(&word, &value, sizeof(value));
+    }
+    return word;
+}
+template <typename T>
+PTO_INLINE T from_word(int64_t word) {
+    if constexpr (std::is_integral_v<T>) {
+        return static_cast<T>(word);
+    } else {
+        T value;
+        memcpy(&value, &word, sizeof(value));
+        return value;
+    }
 }
 
 // --- memory ---------------------------------------------------------------------------------------------------------
@@ -75,6 +139,31 @@ PTO_INLINE float magnitude(float a) { return __builtin_fabsf(a); }
 template <typename T, typename = std::enable_if_t<std::is_integral_v<T>>>
 PTO_INLINE T magnitude(T a) {
     return a < T{0} ? static_cast<T>(T{0} - a) : a;
+}
+
+// The inner steps of an operation of several: halves round after each.
+template <typename T>
+PTO_INLINE float step(float a) {
+    if constexpr (std::is_same_v<T, fp16>) return rounded<fp16>(a);
+    return a;
+}
+template <typename T, typename V, typename = std::enable_if_t<std::is_integral_v<V>>>
+PTO_INLINE T step(V a) {
+    return static_cast<T>(a);
+}
+
+// A distance out of range gives anything.
+template <typename T>
+PTO_INLINE T shifted_left(T a, int64_t distance) {
+    return static_cast<T>(static_cast<uint64_t>(a) << (distance & 63));
+}
+template <typename T>
+PTO_INLINE T shifted_right(T a, int64_t distance) {
+    return static_cast<T>(a >> (distance & (8 * static_cast<int64_t>(sizeof(T)) - 1)));
+}
+
+PTO_INLINE bool bit(const void* row, int64_t column) {
+    return (static_cast<const uint8_t*>(row)[column >> 3] >> (column & 7) & 1) != 0;
 }
 
 PTO_INLINE float positive(float a) { return math::maximum(a, 0.0f); }
@@ -130,6 +219,7 @@ PTO_INLINE T folded(T so_far, T value) {
 // to[c] = the reduction of column c. Blocks of columns, so that the results stay in registers.
 template <Fold how, typename T>
 void fold_columns(T* to, const T* from, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t columns) {
+    if (rows <= 0) return;
     using V = value_of<T>;
     constexpr int64_t block = 64;
     V sums[block];
@@ -149,6 +239,92 @@ void fold_columns(T* to, const T* from, int64_t row_stride, int64_t column_strid
             }
         }
         for (int64_t c = 0; c < count; ++c) store_element(&to[first + c], sums[c]);
+    }
+}
+
+// to[c] = where in column c the extreme value stands, the first one of several; NaN is one.
+template <Fold how, typename T>
+void position_in_columns(int32_t* to, const T* from, int64_t row_stride, int64_t column_stride, int64_t rows,
+                         int64_t columns) {
+    for (int64_t c = 0; c < columns && rows > 0; ++c) {
+        const T* place = from + c * column_stride;
+        value_of<T> best = load_element(place);
+        int64_t found = 0;
+        for (int64_t r = 1; r < rows && best == best; ++r) {
+            const value_of<T> value = load_element(place + r * row_stride);
+            if ((how == Fold::max ? value > best : value < best) || value != value) {
+                best = value;
+                found = r;
+            }
+        }
+        to[c] = static_cast<int32_t>(found);
+    }
+}
+
+template <typename T>
+void fill(T* to, int64_t count, value_of<T> value) {
+    for (int64_t i = 0; i < count; ++i) store_element(&to[i], value);
+}
+// Elements `first` to `end` of a row.
+template <typename T>
+void fill_from(T* to, int64_t first, int64_t end, int64_t stride, value_of<T> value) {
+    for (int64_t i = first; i < end; ++i) store_element(&to[i * stride], value);
+}
+template <typename T>
+void ramp(T* to, int64_t count, int64_t start, int64_t step) {
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(start + i * step);
+}
+
+// Rows of operands of a comparison.
+template <typename V, bool rounds, typename T>
+struct Row {
+    const T* place;
+    int64_t stride;
+    PTO_INLINE_MEMBER V at(int64_t c) const {
+        const V value = static_cast<V>(load_element(place + c * stride));
+        if constexpr (rounds) return rounded<fp16>(value);
+        return value;
+    }
+};
+template <typename V, bool rounds, typename T>
+PTO_INLINE Row<V, rounds, T> row_of(const T* place, int64_t stride) {
+    return {place, stride};
+}
+template <typename V>
+struct SameInRow {
+    V value;
+    PTO_INLINE_MEMBER V at(int64_t) const { return value; }
+};
+template <typename V>
+PTO_INLINE SameInRow<V> same_in_row(V value) {
+    return {value};
+}
+
+// A bit for each of `columns`, the first in the lowest; the other bits of `bytes` are 0.
+template <typename A, typename B, typename Test>
+void pack_bits(uint8_t* to, int64_t bytes, int64_t columns, A a, B b, Test test) {
+    for (int64_t k = 0; k < bytes; ++k) {
+        const int64_t first = 8 * k, count = columns - first < 8 ? columns - first : 8;
+        int found = 0;
+        for (int64_t i = 0; i < count; ++i) found |= static_cast<int>(test(a.at(first + i), b.at(first + i))) << i;
+        to[k] = static_cast<uint8_t>(found);
+    }
+}
+
+// c (+)= a b for element types that have no fast product. Sums of integers wrap.
+template <typename V, typename C, typename A, typename B>
+void plain_matmul(C* c, int64_t c_row, const A* a, int64_t a_row, int64_t a_col, const B* b, int64_t b_row,
+                  int64_t b_col, int64_t m, int64_t n, int64_t k, bool accumulate) {
+    for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+            V sum = 0;
+            for (int64_t l = 0; l < k; ++l) {
+                sum += static_cast<V>(load_element(a + i * a_row + l * a_col)) *
+                       static_cast<V>(load_element(b + l * b_row + j * b_col));
+            }
+            C* const place = c + i * c_row + j;
+            store_element(place, accumulate ? static_cast<V>(load_element(place) + sum) : sum);
+        }
     }
 }
 

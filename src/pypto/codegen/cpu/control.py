@@ -1,0 +1,169 @@
+"""Loops and branches: what they carry stands in memory of its own, or in a variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir.expr import Call, Var
+from ...ir.stmt import ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt
+from ...ir.traversal import walk
+from ...ir.type import ScalarType, ShapedType, TensorType
+from .arrays import Array, Size, Unsupported
+from .products import Products
+from .values import number, scalar_type, static
+
+
+class _Carry:
+    """Where a loop or branch puts what its body yields: an array, the name of a scalar, or nothing for tensors."""
+
+    __slots__ = ("array", "name")
+
+    def __init__(self, array: Array | None = None, name: str = "") -> None:
+        self.array = array
+        self.name = name
+
+
+class Control(Products):
+    """Loops and branches. ``_stmt`` is what writes a statement."""
+
+    _carries: list[list[_Carry]]
+
+    def _stmt(self, stmt: Any) -> None:
+        raise NotImplementedError
+
+    def _enter_carries(self, stmt: Any) -> list[_Carry]:
+        carries = []
+        for arg in stmt.iter_args:
+            if isinstance(arg.type, ScalarType):
+                name = self._fresh(arg)
+                self._out.line(f"{scalar_type(arg.type.dtype)} {name} = {self._text(arg.initValue)};")
+                self._values[arg] = name
+                carries.append(_Carry(name=name))
+            elif isinstance(arg.type, TensorType) and self._names.name(arg) in self._function.params:
+                self._values[arg] = self._array(arg.initValue)
+                carries.append(_Carry())
+            elif isinstance(arg.type, ShapedType):
+                last = max(self._lives.end_of(stmt), self._lives.memory(arg))
+                carries.append(_Carry(self._carried(arg, last)))
+                first = arg.initValue
+                if self._lives.last(first) <= self._position and sum(first is a.initValue for a in stmt.iter_args) == 1:
+                    self._group_vars.pop(first, None)  # nobody else needs it
+            else:
+                raise Unsupported(f"a carry of type {arg.type}")
+        return carries
+
+    def _carried(self, arg: Any, last: int) -> Array:
+        """Memory that holds a carry, with its initial value."""
+        shape = [static(e) for e in arg.type.shape]
+        target = self._memory(arg.type.dtype, shape, last).seen(valid=self._valid(arg))
+        self._put(arg.initValue, target)
+        self._values[arg] = target
+        return target
+
+    def _bound(self, e: Any) -> Size:
+        """An end of a loop, computed once."""
+        return self._index_name(self._size(e))
+
+    def _for(self, stmt: ForStmt) -> None:
+        carries = self._enter_carries(stmt)
+        self._flush()
+        start, stop = self._bound(stmt.start), self._bound(stmt.stop)
+        name = self._fresh(stmt.loop_var)
+        step = number(stmt.step)
+        if step is None or step == 0:
+            raise Unsupported("a loop whose step is not constant")
+        self._values[stmt.loop_var] = name
+        if step > 0 and self._expressions.at_least_zero(stmt.start):
+            self._expressions.not_negative.add(stmt.loop_var)
+        self._out.open(f"for (int64_t {name} = {start}; {name} {'<' if step > 0 else '>'} {stop}; {name} += {step}) {{")
+        self._body(stmt.body, carries)
+        self._out.close()
+        self._leave(stmt, carries)
+
+    def _while(self, stmt: WhileStmt) -> None:
+        carries = self._enter_carries(stmt)
+        self._flush()
+        if any(type(node) is Call for node in walk(stmt.condition)):  # it reads memory, with checks
+            self._out.open("while (true) {")
+            self._out.line(f"if (!({self._text(stmt.condition)})) break;")
+        else:
+            self._out.open(f"while ({self._text(stmt.condition)}) {{")
+        self._body(stmt.body, carries)
+        self._out.close()
+        self._leave(stmt, carries)
+
+    def _body(self, body: Stmt, carries: list[_Carry]) -> None:
+        self._carries.append(carries)
+        self._stmt(body)
+        self._flush()
+        self._carries.pop()
+
+    def _leave(self, stmt: Any, carries: list[_Carry]) -> None:
+        self._position = self._lives.end_of(stmt)
+        for var, arg, carry in zip(stmt.return_vars, stmt.iter_args, carries, strict=True):
+            self._values[var] = carry.name or carry.array or self._values[arg]
+
+    def _if(self, stmt: IfStmt) -> None:
+        self._flush()
+        carries = []
+        for var in stmt.return_vars:
+            if isinstance(var.type, ScalarType):
+                name = self._fresh(var)
+                self._out.line(f"{scalar_type(var.type.dtype)} {name}{{}};")
+                carries.append(_Carry(name=name))
+            elif isinstance(var.type, TensorType) and self._names.name(var) in self._function.params:
+                carries.append(_Carry())
+            else:
+                carries.append(_Carry(self._buffer(var)))
+        condition = self._text(stmt.condition)
+        self._flush()
+        self._out.open(f"if ({condition}) {{")
+        self._body(stmt.then_body, carries)
+        if stmt.else_body is not None:
+            self._out.middle("} else {")
+            self._body(stmt.else_body, carries)
+        self._out.close()
+        self._position = self._lives.end_of(stmt)
+        for var, carry in zip(stmt.return_vars, carries, strict=True):
+            if carry.array is None and not carry.name:
+                self._values[var] = self._values[self._names.name(var)]  # type: ignore[index]
+            else:
+                self._values[var] = carry.name or carry.array
+
+    def _yield(self, stmt: YieldStmt) -> None:
+        if not self._carries or len(self._carries[-1]) != len(stmt.value):
+            raise Unsupported("a yield out of a branch without results")
+        values: list[tuple[Any, _Carry]] = list(zip(stmt.value, self._carries[-1], strict=True))
+        # All values first, then all carries: an exchange must not read what it has written.
+        assigned = []
+        for value, carry in values:
+            if carry.name:
+                text = self._text(value)
+                if text != carry.name:
+                    kept = self._fresh()
+                    self._out.line(f"const auto {kept} = {text};")
+                    assigned.append((carry.name, kept))
+        arrays = [(value, carry.array) for value, carry in values if carry.array is not None]
+        targets = [array for _, array in arrays]
+        moved: list[tuple[Any, Array]] = []
+        for value, array in arrays:
+            known = self._value(value)
+            if type(known) is Array:
+                if known.same_place(array):
+                    continue
+                if any(known.root is other.root for other in targets):
+                    copied = Var("copy", value.type, value.span)
+                    self._lives.adopt(copied, self._position)
+                    self._values[copied] = self._duplicate(known)
+                    value = copied
+            moved.append((value, array))
+        for i, (value, array) in enumerate(moved):
+            self._put(value, array)
+            if self._lives.last(value) <= self._position and all(value is not other for other, _ in moved[i + 1 :]):
+                self._group_vars.pop(value, None)  # nobody else needs it
+        self._flush()
+        for name, kept in assigned:
+            self._out.line(f"{name} = {kept};")
+
+
+__all__ = ["Control"]
