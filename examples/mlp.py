@@ -9,15 +9,15 @@ import numpy as np
 import pypto.language as pl
 
 ROWS, COLS, STEP = 128, 128, 512  # the block of a task, and how much of the inner dimension it loads at a time
+FEW, WIDE = 16, 1024  # so few rows wait for the weights, and wide blocks of these stream fast
 
 
 @pl.jit.inline
-def product(x: pl.Tensor, w: pl.Tensor, row: pl.INDEX, col: pl.INDEX):
-    rows = min(ROWS, x.shape[0])
+def product(x: pl.Tensor, w: pl.Tensor, row: pl.INDEX, col: pl.INDEX, rows: pl.INDEX, cols: pl.INDEX):
     step = min(STEP, x.shape[1])
-    acc = pl.matmul(x[row : row + rows, 0:step], w[0:step, col : col + COLS], out_dtype=pl.FP32)
+    acc = pl.matmul(x[row : row + rows, 0:step], w[0:step, col : col + cols], out_dtype=pl.FP32)
     for k in pl.range(step, x.shape[1], step):
-        acc = pl.matmul_acc(acc, x[row : row + rows, k : k + step], w[k : k + step, col : col + COLS])
+        acc = pl.matmul_acc(acc, x[row : row + rows, k : k + step], w[k : k + step, col : col + cols])
     return acc
 
 
@@ -32,21 +32,21 @@ def narrow(value: pl.Tensor, like: pl.Tensor):
 @pl.jit
 def gelu_mlp(x: pl.Tensor, up: pl.Tensor, down: pl.Tensor, out: pl.Out[pl.Tensor]):
     rows = x.shape[0]
-    band = min(ROWS, rows)
+    band, cols = min(ROWS, rows), min(WIDE if rows <= FEW else COLS, x.shape[1])
     hidden = pl.create_tensor([rows, up.shape[1]], dtype=x.dtype)
     for row in pl.parallel(0, rows, band):
-        for col in pl.parallel(0, up.shape[1], COLS):
+        for col in pl.parallel(0, up.shape[1], cols):
             with pl.at(level=pl.Level.CORE_GROUP, name_hint="gelu_up"):
-                t = product(x, up, row, col)
+                t = product(x, up, row, col, band, cols)
                 power = (t + t * t * t * 0.044715) * -1.5957691  # the form with tanh, written with exp
                 active = narrow(t / (pl.exp(power) + 1.0), hidden)
-                hidden[row : row + band, col : col + COLS] = active
+                hidden[row : row + band, col : col + cols] = active
     for row in pl.parallel(0, rows, band):
-        for col in pl.parallel(0, down.shape[1], COLS):
+        for col in pl.parallel(0, down.shape[1], cols):
             with pl.at(level=pl.Level.CORE_GROUP, name_hint="down"):
-                total = product(hidden, down, row, col)
+                total = product(hidden, down, row, col, band, cols)
                 result = narrow(total, out)
-                out[row : row + band, col : col + COLS] = result
+                out[row : row + band, col : col + cols] = result
     return out
 
 
