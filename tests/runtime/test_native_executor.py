@@ -217,3 +217,45 @@ def test_without_a_compiler_the_interpreter_runs(tmp_path, monkeypatch, caplog):
     ]
     with pytest.raises(NotNative, match="no C\\+\\+ compiler was found"):
         program(x, 0, 1.0, y, config=NATIVE)
+
+
+# --- what would stop the process --------------------------------------------------------------------------------------
+
+DIVISIONS = {
+    "loop": ("    for i in pl.range(8 // n):\n        y = self.row(x, 1, y)", "division"),
+    "signed": ("    for i in pl.range(8 // (n - m)):\n        y = self.row(x, 1, y)", "division"),
+    "modulo": ("    for i in pl.range(8 % n):\n        y = self.row(x, 1, y)", "modulo"),
+    "kernel": ("    y = self.row(x, n, y)", "modulo"),
+}
+
+
+@pytest.mark.parametrize("where", DIVISIONS)
+def test_a_division_by_zero_is_an_error_at_its_line(tmp_path, where):
+    body, word = DIVISIONS[where]
+    program = pl.parse(
+        f"""import pypto.language as pl
+
+@pl.program
+class P:
+  @pl.function(type=pl.FunctionType.InCore)
+  def row(self, x: pl.Tensor[[4, 64], pl.FP32], n: pl.Scalar[pl.INDEX], y: pl.InOut[pl.Tensor[[4, 64], pl.FP32]]
+          ) -> pl.Tensor[[4, 64], pl.FP32]:
+    return pl.store(pl.load(x, [3 % n, 0], [1, 64]), [0, 0], y)
+
+  @pl.function(type=pl.FunctionType.Orchestration)
+  def main(self, x: pl.Tensor[[4, 64], pl.FP32], n: pl.Scalar[pl.INDEX], m: pl.Scalar[pl.INDEX],
+           y: pl.InOut[pl.Tensor[[4, 64], pl.FP32]]) -> pl.Tensor[[4, 64], pl.FP32]:
+{body}
+    return y
+""",
+        "case.py",
+    )
+    found = compiled(tmp_path, program)
+    line = 8 if where == "kernel" else 13
+    for config in (NATIVE, INTERPRETER):
+        x, y = arrays(4)
+        with pytest.raises(ProgramError, match=f"integer {word} by zero") as info:
+            found(x, 0, 0, y, config=config)
+        assert info.value.span.begin_line == line
+        found(x, 5, 2, y, config=config)  # and the process goes on
+        np.testing.assert_array_equal(y[0], x[3 if where == "kernel" else 0])

@@ -57,16 +57,29 @@ _INFIX: dict[type, str] = {
 _PREFIX: dict[type, str] = {x.Neg: "-", x.Not: "!", x.BitNot: "~"}
 
 
+def plain_divisor(e: Any, _what: str) -> list[Any]:
+    """A divisor without a check."""
+    return [e.right]
+
+
 class CppExpressions:
     """Prints expressions.
 
-    ``name``: the text of a variable; ``call``: the text of a call that stands inside an expression. ``not_negative``:
-    variables that are known to be at least 0. ``headers`` and ``helpers`` collect what the text needs.
+    ``name``: the text of a variable; ``call``: the text of a call that stands inside an expression;
+    ``checked_divisor``: given a division or modulo and which it is, the divisor as text and operands, with a check that
+    it is not 0. ``not_negative``: variables that are known to be at least 0. ``headers`` and ``helpers`` collect what
+    the text needs.
     """
 
-    def __init__(self, name: Callable[[Var], str], call: Callable[[Call], str]) -> None:
+    def __init__(
+        self,
+        name: Callable[[Var], str],
+        call: Callable[[Call], str],
+        checked_divisor: Callable[[Any, str], list[Any]],
+    ) -> None:
         self._name = name
         self._call = call
+        self._checked_divisor = checked_divisor
         self.not_negative: set[Var] = set()
         self.headers: set[str] = set()
         self.helpers: set[str] = set()
@@ -120,23 +133,29 @@ class CppExpressions:
             self.headers.add("cmath")
             return ["std::floor(", e.left, " / ", e.right, ")"]
         if self.rounds_alike(e):
-            return ["(", e.left, " / ", e.right, ")"]
+            return ["(", e.left, " / ", *self._divisor(e, "division"), ")"]
         self.helpers.add(FLOOR_DIV)
-        return [f"{FLOOR_DIV}(", e.left, ", ", e.right, ")"]
+        return [f"{FLOOR_DIV}(", e.left, ", ", *self._divisor(e, "division"), ")"]
 
     def _floor_mod(self, e: Any) -> list[Any]:
         if _is_float(e):
             self.headers.add("cmath")
             return ["(", e.left, " - ", e.right, " * std::floor(", e.left, " / ", e.right, "))"]
         if self.rounds_alike(e):
-            return ["(", e.left, " % ", e.right, ")"]
+            return ["(", e.left, " % ", *self._divisor(e, "modulo"), ")"]
         self.helpers.add(FLOOR_MOD)
-        return [f"{FLOOR_MOD}(", e.left, ", ", e.right, ")"]
+        return [f"{FLOOR_MOD}(", e.left, ", ", *self._divisor(e, "modulo"), ")"]
 
     def _float_div(self, e: Any) -> list[Any]:
         kind = scalar_type(e.dtype) if _is_float(e) else "double"
         left = [e.left] if _is_float(e.left) else [f"static_cast<{kind}>(", e.left, ")"]
-        return ["(", *left, " / ", e.right, ")"]
+        return ["(", *left, " / ", *self._divisor(e, "division"), ")"]
+
+    def _divisor(self, e: Any, what: str) -> list[Any]:
+        """What a division or modulo divides by: an integer that may be 0 behind a check, if there is one."""
+        if _is_float(e.right) or (type(e.right) is x.ConstInt and e.right.value != 0):
+            return [e.right]
+        return self._checked_divisor(e, what)
 
     def _power(self, e: Any) -> list[Any]:
         self.headers.add("cmath")
@@ -242,4 +261,4 @@ def half_bits(value: float, dtype: DataType) -> int:
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF  # to the nearest, ties to even
 
 
-__all__ = ["HELPERS", "CppExpressions", "as_float", "float_literal", "half_bits", "integer"]
+__all__ = ["HELPERS", "CppExpressions", "as_float", "float_literal", "half_bits", "integer", "plain_divisor"]

@@ -21,9 +21,12 @@ class RuntimeNames:
     max_tensors: int = 256
     max_scalars: int = 128
     max_allocations: int = 16
+    checks_divisors: bool = False
 
 
 CURRENT = RuntimeNames()
+# For the runtime of this package, which ends a run where a device would go on with any value.
+HOST = RuntimeNames(checks_divisors=True)
 VERSIONS: dict[str, RuntimeNames] = {
     "current": CURRENT,
     "task_tensor": RuntimeNames(tensor="TaskTensor"),
@@ -76,6 +79,7 @@ def scalar_type(dtype: DataType) -> str:
 
 __all__ = [
     "CURRENT",
+    "HOST",
     "INVALID_ID",
     "RESERVED",
     "RESERVED_PREFIXES",

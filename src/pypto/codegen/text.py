@@ -35,15 +35,17 @@ class Group:
 
 
 class Block:
-    """A C++ block. ``before``: the place in front of its header, in the block around it."""
+    """A C++ block. ``before``: the place in front of its header, in the block around it; ``place``: the statement that
+    its header was written for."""
 
-    __slots__ = ("before", "body", "depth", "footer", "header", "parent")
+    __slots__ = ("before", "body", "depth", "footer", "header", "parent", "place")
 
     def __init__(self, header: str, footer: str | None, parent: Block | None, before: Group | None, depth: int) -> None:
         self.header = header
         self.footer = footer  # None: the next block's header closes this one
         self.parent = parent
         self.before = before
+        self.place: Any = None
         self.depth = depth
         self.body = Group(self)
 
@@ -143,6 +145,7 @@ class Writer:
     def opened(self, header: str, footer: str | None = "}", before: Group | None = None) -> Iterator[Block]:
         """A block with a header. ``before``: for an else branch, the place in front of its if."""
         made = Block(header, footer, self.block, before or self.group(), self.block.depth + 1)
+        made.place = self.place
         self._group.items.append(made)
         with self.at(made.body):
             yield made
@@ -217,7 +220,7 @@ class Writer:
             elif type(item) is Group:
                 self._render(item, depth, found)
             else:
-                found.append((indent + item.header, None))
+                found.append((indent + item.header, item.place))
                 self._render(item.body, depth + 1, found)
                 if item.footer is not None:
                     found.append((indent + item.footer, None))

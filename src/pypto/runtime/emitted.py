@@ -10,6 +10,7 @@ from typing import Any
 from ..analysis.overwrites import narrowing_of
 from ..codegen.host import for_host
 from ..codegen.orchestration import OrchestrationResult, generate_orchestration
+from ..codegen.runtime_names import HOST
 from ..ir.enums import CoreType
 from ..ir.program import Function, Program
 from ..ir.type import ScalarType, TensorType
@@ -39,7 +40,7 @@ class EmittedCode:
     def __init__(self, program: Program, name: str) -> None:
         self.program = for_host(program)
         self.function = _function(self.program, name)
-        self.result: OrchestrationResult = generate_orchestration(self.program, self.function)
+        self.result: OrchestrationResult = generate_orchestration(self.program, self.function, runtime=HOST)
 
     def kernels(self) -> list[Function]:
         """The kernels, by the numbers that the code calls them by."""

@@ -293,6 +293,10 @@ class HostProgram:
         span = self._positions(report.line) if self._positions is not None and report.line else None
         text = report.message.decode(errors="replace")
         check = _CHECK.match(text)
+        stopped = _STOPPED.match(text)
+        if span is None and stopped is not None and self._positions is not None:
+            span = self._positions(int(stopped[1]))
+            text = stopped[2] if span is not None else text
         if check is not None and kernel is not None and int(check[1]) < len(kernel.places):
             text = check[2]
             span = kernel.places[int(check[1])]
@@ -310,6 +314,8 @@ class HostProgram:
         return TaskError(message, report.code, report.line, span, kernel.name if kernel is not None else "", task)
 
 
+# What stops an orchestration from inside: the line of its code, and what is wrong.
+_STOPPED = re.compile(r"line (\d+): (.*)", re.DOTALL)
 # What a check in a generated kernel throws: its number, and what is wrong.
 _CHECK = re.compile(r"the kernel threw an exception: @(\d+)@(.*)", re.DOTALL)
 

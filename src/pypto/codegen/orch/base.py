@@ -14,7 +14,7 @@ from ...ir.program import Function, Program
 from ...ir.traversal import walk
 from ...ir.tree import read_counts
 from ...ir.type import CommCtxType, ScalarType, TensorType
-from ..cpp_expressions import CppExpressions
+from ..cpp_expressions import CppExpressions, plain_divisor
 from ..names import Names
 from ..runtime_names import RESERVED, RESERVED_PREFIXES, RuntimeNames, scalar_type
 from ..text import Block, Group, Local, Writer
@@ -68,6 +68,10 @@ class Manual:
         self.front = front
 
 
+def _checked_divisor(e: Any, what: str) -> list[Any]:
+    return ["pto::divisor(", e.right, f', "{what}")']
+
+
 class Base:
     """The state of one generation.
 
@@ -83,7 +87,8 @@ class Base:
         self.callees = callees_of(program)
         self.out = Writer(depth=1)
         self.names = Names(RESERVED, RESERVED_PREFIXES)
-        self.expressions = CppExpressions(self.scalar, self._inline_call)
+        divisor = _checked_divisor if runtime.checks_divisors else plain_divisor
+        self.expressions = CppExpressions(self.scalar, self._inline_call, divisor)
         self.values: dict[Var, Any] = {}
         self.region = Region(0)
         self.manual: Manual | None = None

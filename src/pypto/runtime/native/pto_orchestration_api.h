@@ -403,6 +403,20 @@ __attribute__((format(printf, 2, 3))) inline void rt_report_fatal(int32_t code, 
     pto::api->report(code, text);
 }
 
+namespace pto {
+
+// An integer that something is divided by. Not part of the interface: orchestrations made for this runtime have it.
+template <typename T>
+inline T divisor(T value, const char* what, int line = __builtin_LINE()) {
+    if (__builtin_expect(value == 0, 0)) {
+        rt_report_fatal(ERROR_PROGRAM, "line %d: integer %s by zero", line, what);
+        throw Stop{};
+    }
+    return value;
+}
+
+}  // namespace pto
+
 // Called by the host before a run. False: this code was made for another version of the runtime.
 PTO_EXPORT __attribute__((used)) inline bool pto_bind(const pto::Api* api) {
     if (api->version != pto::API_VERSION) return false;

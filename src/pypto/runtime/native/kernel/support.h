@@ -54,6 +54,17 @@ namespace pto {
     throw std::out_of_range(text);
 }
 
+// An integer that something is divided by.
+template <class T>
+inline T kernel_divisor(T value, const char* what, int place) {
+    if (__builtin_expect(value == 0, 0)) {
+        char text[96];
+        snprintf(text, sizeof(text), "@%d@integer %s by zero", place, what);
+        throw std::domain_error(text);
+    }
+    return value;
+}
+
 // A pointer that the host sets.
 #define PTO_INSTEAD(name) \
     extern "C" {          \
