@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -259,3 +260,21 @@ class P:
         assert info.value.span.begin_line == line
         found(x, 5, 2, y, config=config)  # and the process goes on
         np.testing.assert_array_equal(y[0], x[3 if where == "kernel" else 0])
+
+
+@pl.jit
+def product(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        c[:, :] = pl.matmul(a, b, out_dtype=pl.FP32)
+    return c
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("isolate", [False, True], ids=["here", "isolated"])
+def test_products_of_each_element_type(dtype, isolate):
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, (32, 32)).astype(np.float32) for _ in "ab")
+    c = np.zeros((32, 32), np.float32)
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    product(a.astype(kind), b.astype(kind), c, config=RunConfig(executor="native", isolate=isolate))
+    np.testing.assert_array_equal(c, a @ b)

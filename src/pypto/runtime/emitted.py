@@ -19,6 +19,7 @@ from .host_executor import CONFIG, ENTRY, HostProgram, RunOptions, RunResult
 from .interpreted_kernels import interpreted_kernels
 from .native_kernels import KERNEL_FLAGS, NativeKernels, native_kernels
 from .native_library import SOURCES
+from .native_products import Products
 from .scalar_args import to_bits
 from .task_records import RunRecord
 from .touched_parts import parts_of_kernels
@@ -66,11 +67,19 @@ class EmittedProgram:
         if kernels is not None and kernels.text:
             sources.append(("kernels.cpp", kernels.text))
             flags_of["kernels.cpp"] = KERNEL_FLAGS
+        products = Products(kernels.products if kernels is not None else (), KERNEL_FLAGS)
         self.built = build(sources, include_dirs=[SOURCES], flags_of=flags_of, name=name)
-        self._attach(code, load(self.built), ENTRY, CONFIG, kernels)
+        library = load(self.built)
+        self._attach(code, library, ENTRY, CONFIG, kernels, products.bind(library))
 
     def _attach(
-        self, code: EmittedCode, library: ctypes.CDLL, entry: str, config: str, native: NativeKernels | None = None
+        self,
+        code: EmittedCode,
+        library: ctypes.CDLL,
+        entry: str,
+        config: str,
+        native: NativeKernels | None = None,
+        bindings: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.program = code.program
         self.function = code.function
@@ -94,6 +103,7 @@ class EmittedProgram:
             positions=self.result.positions.get,
             arguments=[self.function.params[i].name_hint for i in self._tensors],
             order_reads=narrowing_of(self.program).leaves_overwrites(self.function),
+            bindings=bindings,
         )
 
     @classmethod

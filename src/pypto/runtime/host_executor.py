@@ -161,7 +161,9 @@ class HostProgram:
     """An orchestration library and the kernels that it launches by number.
 
     ``positions``: line of the orchestration source -> where in the user's program, for errors; ``arguments``: names of
-    the tensor arguments, for records. ``order_reads``: see :class:`RunOptions`.
+    the tensor arguments, for records. ``order_reads``: see :class:`RunOptions`. ``bindings``: what a process of its own
+    has to do with the libraries of the kernels, as was done here: addresses of functions that are given something, each
+    with that of the function that returns it.
     """
 
     def __init__(
@@ -174,6 +176,7 @@ class HostProgram:
         positions: Callable[[int], Any] | None = None,
         arguments: Sequence[str] = (),
         order_reads: bool = False,
+        bindings: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.kernels = list(kernels)
         self.arguments = list(arguments)
@@ -182,6 +185,7 @@ class HostProgram:
         self._config = _address(getattr(library, config)) if config is not None else None
         self._positions = positions
         self._order_reads = order_reads
+        self._bindings = bindings
 
     def run(self, tensors: Sequence[Any], scalars: Sequence[Any] = (), options: RunOptions | None = None) -> RunResult:
         """Run once. ``tensors``: arrays, which the program reads and writes in place; ``scalars``: ints, bools, NumPy
@@ -279,6 +283,7 @@ class HostProgram:
                 )
                 for kernel in self.kernels
             ],
+            [(symbol_at(take, "a binding"), symbol_at(give, "a binding")) for take, give in self._bindings],
             list(zip(map(np.asanyarray, tensors), arguments, strict=True)),
             scalars,
             self._native_options(options),

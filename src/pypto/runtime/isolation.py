@@ -88,6 +88,7 @@ class Call(msgspec.Struct, frozen=True):
     entry: Symbol
     config: Symbol | None
     kernels: Sequence[tuple[str, Symbol, Sequence[int]]]  # with the words that say what it touches
+    bindings: Sequence[tuple[Symbol, Symbol]]  # functions that are given what another one returns
     tensors: Sequence[tuple[Any, TensorArgument]]
     scalars: Sequence[int]
     options: Options
@@ -442,6 +443,9 @@ def _request(call: Call, places: list[int], size: int) -> bytes:
     for name, symbol, words in call.kernels:
         parts += [text(name), text(symbol.library), text(symbol.name)]
         parts.append(struct.pack(f"Q{len(words)}q", len(words), *words))
+    parts.append(struct.pack("Q", len(call.bindings)))
+    for symbol in (symbol for binding in call.bindings for symbol in binding):
+        parts += [text(symbol.library), text(symbol.name)]
     parts.append(struct.pack("Q", len(places)))
     for (_, argument), place in zip(call.tensors, places, strict=True):
         moved = TensorArgument.from_buffer_copy(argument)

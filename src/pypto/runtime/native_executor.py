@@ -21,6 +21,7 @@ from .compilers import CompilerNotFound
 from .emitted import EmittedProgram
 from .host_executor import RunOptions, RunResult
 from .log import logger
+from .native_library import prepare_task_runtime
 from .run_config import RunConfig
 
 EXECUTORS = ("auto", "native", "interpreter")
@@ -98,6 +99,7 @@ class NativeExecutor:
             return self._made
 
     def _build(self) -> EmittedProgram:
+        prepare_task_runtime()
         program = self._lower()
         function: Function | None = program.get_function(self._name)
         if function is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ from ..ops.values import ArrayValue, Buffer, EvalContext
 from .build import build, load
 from .host_executor import Kernel
 from .native_library import SOURCES, GlobalContext, LocalContext
+from .native_products import Products, taken_products
 from .scalar_args import from_bits, to_bits
 
 # Vector code for this CPU; integers wrap, as the language says; no errno and no traps to keep in order. Floats are
@@ -42,14 +42,12 @@ class NativeKernels(msgspec.Struct, frozen=True):
     text: str
 
     @property
-    def has_products(self) -> bool:
-        """Whether a kernel multiplies matrices."""
-        return "pto::matmul(" in self.text
+    def products(self) -> frozenset[DataType]:
+        """Element types of the matrices that they multiply."""
+        return frozenset().union(*(source.products for source in self.sources if source is not None))
 
     def bind(self, library: ctypes.CDLL, interpreted: Sequence[Kernel]) -> list[Kernel]:
         """The kernels to call: native ones, those of the interpreter in the place of others."""
-        if self.text:
-            library.pto_bind_products(ctypes.c_void_p(products() if self.has_products else None))
         found = []
         for source, kernel in zip(self.sources, interpreted, strict=True):
             if source is None:
@@ -171,19 +169,6 @@ class _Words:
 # --- sources and libraries --------------------------------------------------------------------------------------------
 
 
-@functools.cache
-def _products_library() -> ctypes.CDLL:
-    source = SOURCES / "kernel" / "products.cpp"
-    return load(build([source], include_dirs=[SOURCES, SOURCES / "kernel"], flags=KERNEL_FLAGS, name="products"))
-
-
-def products() -> Any:
-    """The address of the table of matrix products. The first call on a machine compiles them."""
-    function = _products_library().pto_products
-    function.restype = ctypes.c_void_p
-    return function()
-
-
 def native_kernels(kernels: Sequence[Function]) -> NativeKernels:
     """Generate what has a native form."""
     sources: list[KernelSource | None] = []
@@ -199,10 +184,9 @@ def native_kernels(kernels: Sequence[Function]) -> NativeKernels:
         except Unsupported as reason:
             sources.append(None)
             notes.append(f"kernel '{kernel.name}' runs in the interpreter: {reason} has no native form")
-    return NativeKernels(sources, notes, _text([source for source in sources if source is not None], _BIND))
-
-
-_BIND = "PTO_EXPORT void pto_bind_products(const pto::Products* table) { pto::products = table; }"
+    made = [source for source in sources if source is not None]
+    products = {dtype for source in made for dtype in source.products}
+    return NativeKernels(sources, notes, _text(made, *taken_products(products)))
 
 
 def _text(made: Sequence[KernelSource], *more: str) -> str:
@@ -224,14 +208,15 @@ def build_kernels(
     """
     made = [source for source in kernels.sources if source is not None]
     parts = [made[at : at + per_source] for at in range(0, len(made), per_source)] or [[]]
-    sources = [(f"kernels_{i}.cpp", _text(part, *([_BIND] if i == 0 else []))) for i, part in enumerate(parts)]
+    taken = taken_products(kernels.products)
+    sources = [(f"kernels_{i}.cpp", _text(part, *(taken if i == 0 else []))) for i, part in enumerate(parts)]
     flags = (*KERNEL_FLAGS, *flags)
+    products = Products(kernels.products, KERNEL_FLAGS)
     library = load(build([*sources, *more], include_dirs=[SOURCES], flags=flags, name="kernels"))
     for source in made:
         bind_hosted(library, source)
-    if made:
-        library.pto_bind_products(ctypes.c_void_p(products() if kernels.has_products else None))
+    products.bind(library)
     return library
 
 
-__all__ = ["KERNEL_FLAGS", "NativeKernels", "build_kernels", "native_kernels", "products"]
+__all__ = ["KERNEL_FLAGS", "NativeKernels", "build_kernels", "native_kernels"]

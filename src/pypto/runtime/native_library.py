@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -305,4 +306,14 @@ def task_runtime(sanitize: Any = None) -> TaskRuntime:
     return TaskRuntime(load(build([SOURCES / "runtime.cpp"], include_dirs=[SOURCES], name="pto", sanitize=sanitize)))
 
 
-__all__ = ["SOURCES", "ChipTensor", "Counters", "TaskRuntime", "task_runtime"]
+def prepare_task_runtime() -> None:
+    """Begin to compile the task runtime where it is not in the cache, on a thread of its own: on a new machine it takes
+    longer than anything else. What fails here fails again where the runtime is needed."""
+    if task_runtime.cache_info().currsize:
+        return
+    pool = ThreadPoolExecutor(1)
+    pool.submit(task_runtime)
+    pool.shutdown(wait=False)
+
+
+__all__ = ["SOURCES", "ChipTensor", "Counters", "TaskRuntime", "prepare_task_runtime", "task_runtime"]

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from ...ir.dtype import DataType
 from ...ir.expr import Call, GlobalVar, TupleGetItemExpr, Var
 from ...ir.program import Function
 from ...ir.span import Span
@@ -37,7 +38,7 @@ class KernelSource(msgspec.Struct, frozen=True):
     """``text``: the C++ function ``name``, and ``<name>_instead``, a pointer to one for arguments with unusual strides,
     which the host sets; as ``<name>_host``, which runs ``hosted``, the operations without a native form, by number.
     ``scratch``: bytes of its arena; ``places``: what errors name by number; ``notes``: why an operation is in
-    ``hosted``."""
+    ``hosted``; ``products``: element types of matrices that it multiplies."""
 
     name: str
     text: str
@@ -46,6 +47,7 @@ class KernelSource(msgspec.Struct, frozen=True):
     helpers: list[str]
     hosted: list[HostedCall]
     notes: list[str]
+    products: frozenset[DataType]
 
 
 def kernel_source(function: Function, name: str) -> KernelSource:
@@ -61,6 +63,7 @@ class _Kernel(Hosted):
         super().__init__(function, name)
         self._carries = []
         self._hosted = []
+        self._products = set()
         self._notes: dict[str, str] = {}
 
     def source(self) -> KernelSource:
@@ -76,7 +79,9 @@ class _Kernel(Hosted):
             head.append(f"    char* const arena = pto::kernel_arena({self._scratch});")
         text = "\n".join([*head, *self._out.lines, "}"])
         notes = [f"{op} ({reason})" for op, reason in self._notes.items()]
-        return KernelSource(self._name, text, self._scratch, self._places, helpers, self._hosted, notes)
+        return KernelSource(
+            self._name, text, self._scratch, self._places, helpers, self._hosted, notes, frozenset(self._products)
+        )
 
     # --- statements ---------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,8 @@ _FAST = frozenset((DataType.FP32, DataType.FP16, DataType.BF16, DataType.INT8))
 class Products(Arithmetic):
     """Products of matrices: a call for each, in loops over what stands in front of the last two dimensions."""
 
+    _products: set[DataType]  # of which compiled ones are called
+
     def _matmul(self, var: Var, call: Call) -> None:
         base = call.op.name.partition(".")[2]
         accumulates = base.endswith("_acc")
@@ -79,6 +81,8 @@ class Products(Arithmetic):
         lead = len(target.shape) - 2
         counts: list[Size] = [_batch(target, [a, b], axis, lead) for axis in range(lead)]
         fast = a.dtype is b.dtype and a.dtype in _FAST and target.strides[-1] == 1
+        if fast:
+            self._products.add(a.dtype)
         name = "pto::matmul" if fast else f"pto::plain_matmul<{working(accumulator)}>"
 
         def product(at: Sequence[Size]) -> str:

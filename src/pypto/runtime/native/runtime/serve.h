@@ -141,6 +141,12 @@ class Server {
             for (int64_t& word : words) word = static_cast<int64_t>(reader.number());
             kernels.push_back({function, name.c_str(), words.empty() ? nullptr : words.data()});
         }
+        for (uint64_t left = reader.number(); left > 0; --left) {
+            library = load(reader.text());
+            const auto take = reinterpret_cast<void (*)(void*)>(find(library, reader.text()));
+            library = load(reader.text());
+            take(reinterpret_cast<void* (*)()>(find(library, reader.text()))());
+        }
         std::vector<TensorArgument> tensors(static_cast<size_t>(reader.number()));
         for (TensorArgument& each : tensors) {
             each = reader.value<TensorArgument>();

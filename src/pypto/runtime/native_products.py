@@ -1,0 +1,60 @@
+"""The matrix products that native kernels call: a library for each element type, compiled when a program needs it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ..codegen.cpu.arrays import storage, working
+from ..ir.dtype import DataType
+from ..ops.product import accumulator_dtype
+from .build import build, load
+from .native_library import SOURCES
+
+
+def taken_products(dtypes: Iterable[DataType]) -> list[str]:
+    """Lines for the source of kernels that multiply matrices of these element types."""
+    return [f"PTO_TAKES_PRODUCT({d}, {_sum(d)}, {storage(d)})" for d in sorted(dtypes, key=str)]
+
+
+class Products:
+    """Products for a library of kernels, compiled on threads of their own while it is."""
+
+    def __init__(self, dtypes: Iterable[DataType], flags: Sequence[str]) -> None:
+        self._dtypes = sorted(dtypes, key=str)
+        pool = ThreadPoolExecutor(max(len(self._dtypes), 1))
+        self._libraries = [pool.submit(_library, dtype, tuple(flags)) for dtype in self._dtypes]
+        pool.shutdown(wait=False)
+
+    def bind(self, library: ctypes.CDLL) -> list[tuple[int, int]]:
+        """Give them to the library. Returns what another process that loads it has to do: addresses of functions that
+        take a product, each with the one that gives it."""
+        done = []
+        for dtype, made in zip(self._dtypes, self._libraries, strict=True):
+            give = made.result().pto_product
+            give.restype = ctypes.c_void_p
+            take = getattr(library, f"pto_take_product_{dtype}")
+            take(ctypes.c_void_p(give()))
+            done.append((_address(take), _address(give)))
+        return done
+
+
+@functools.cache
+def _library(dtype: DataType, flags: tuple[str, ...]) -> ctypes.CDLL:
+    source = SOURCES / "kernel" / "products.cpp"
+    defines = (f"-DPTO_ELEMENT={storage(dtype)}", f"-DPTO_SUM={_sum(dtype)}")
+    return load(build([source], include_dirs=[SOURCES, SOURCES / "kernel"], flags=(*flags, *defines), name="product"))
+
+
+def _sum(dtype: DataType) -> str:
+    return working(accumulator_dtype(dtype, dtype))
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+__all__ = ["Products", "taken_products"]
