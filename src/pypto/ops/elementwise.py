@@ -80,10 +80,10 @@ def elementwise(ctx: Any, function: Callable[..., Any], *operands: Any) -> Array
     dtype = numpy_dtype(ctx.type.dtype)
     working = compute_in(dtype)
     arrays = [o for o in operands if isinstance(o, ArrayValue)]
-    inputs = [
-        o.data.astype(working, copy=False) if isinstance(o, ArrayValue) else as_number(working, o) for o in operands
-    ]
     with np.errstate(all="ignore"):
+        inputs = [
+            o.data.astype(working, copy=False) if isinstance(o, ArrayValue) else as_number(working, o) for o in operands
+        ]
         data = np.asarray(function(*inputs)).astype(dtype, copy=False)
     mask = combine_masks(*[a.mask for a in arrays])
     if mask is not None and mask.shape != data.shape:
