@@ -10,6 +10,11 @@
 #include <thread>
 #include <vector>
 
+#ifdef __linux__
+#include <pthread.h>
+#include <sched.h>
+#endif
+
 #include "memory.h"
 #include "ready_queue.h"
 
@@ -150,7 +155,10 @@ class Crew {
     uint32_t size() const { return static_cast<uint32_t>(workers_.size()); }
     Worker& worker(uint32_t index) { return *workers_[index]; }
 
-    void begin(Run* run) { run_.store(run, std::memory_order_seq_cst); }
+    void begin(Run* run) {
+        leave_this_core();
+        run_.store(run, std::memory_order_seq_cst);
+    }
 
     // Behind it no thread of the crew touches the run.
     void end() {
@@ -188,6 +196,20 @@ class Crew {
 
     void serve(Worker& worker);
 
+    // Linux likes to wake a thread on the core of who wakes it, and then moves it after many milliseconds only, although
+    // other cores are idle. So the threads keep off the core of the orchestrator, as long as it stays there.
+    void leave_this_core() {
+#ifdef __linux__
+        const int core = sched_getcpu();
+        if (core < 0 || core == left_core_) return;
+        left_core_ = core;
+        cpu_set_t allowed;
+        if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+        if (CPU_COUNT(&allowed) > static_cast<int>(threads_.size())) CPU_CLR(core, &allowed);
+        for (std::thread& each : threads_) pthread_setaffinity_np(each.native_handle(), sizeof(allowed), &allowed);
+#endif
+    }
+
     // Until somebody has work. False: the crew is dismissed.
     bool sleep() {
         std::unique_lock<std::mutex> hold(lock_);
@@ -205,6 +227,7 @@ class Crew {
 
     std::vector<std::unique_ptr<Worker>> workers_;
     std::vector<std::thread> threads_;
+    int left_core_ = -1;
     alignas(64) std::atomic<Run*> run_{nullptr};
     std::atomic<int32_t> active_{0};
     alignas(64) std::atomic<int32_t> sleepers_{0};
