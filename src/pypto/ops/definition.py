@@ -97,7 +97,8 @@ class OpDef:
     of others it may touch all.
 
     ``element``: an element of the result in C++, with a place for the element of each operand, for ops that work
-    element by element; the element has the type that arithmetic for the result runs in (float for all narrower floats).
+    element by element; the element has the type that arithmetic for the result runs in (float for all narrower floats);
+    ``{T}`` stands for the type of the result in memory, to which ``pto::step<{T}>`` rounds in between.
     ``fold``: ``sum``, ``prod``, ``max`` or ``min``, for ops that reduce.
     """
 
