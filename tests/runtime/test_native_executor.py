@@ -222,17 +222,19 @@ def test_without_a_compiler_the_interpreter_runs(tmp_path, monkeypatch, caplog):
 
 # --- what would stop the process --------------------------------------------------------------------------------------
 
-DIVISIONS = {
-    "loop": ("    for i in pl.range(8 // n):\n        y = self.row(x, 1, y)", "division"),
-    "signed": ("    for i in pl.range(8 // (n - m)):\n        y = self.row(x, 1, y)", "division"),
-    "modulo": ("    for i in pl.range(8 % n):\n        y = self.row(x, 1, y)", "modulo"),
-    "kernel": ("    y = self.row(x, n, y)", "modulo"),
+FAULTS = {
+    "loop": ("    for i in pl.range(8 // n):\n        y = self.row(x, 1, y)", "integer division by zero"),
+    "signed": ("    for i in pl.range(8 // (n - m)):\n        y = self.row(x, 1, y)", "integer division by zero"),
+    "modulo": ("    for i in pl.range(8 % n):\n        y = self.row(x, 1, y)", "integer modulo by zero"),
+    "shift": ("    for i in pl.range(48 >> (n - 1)):\n        y = self.row(x, 1, y)", "shift distance -1 is outside"),
+    "kernel": ("    y = self.row(x, n, y)", "integer modulo by zero"),
+    "kernel shift": ("    y = self.shifted(x, n - 1, y)", "shift distance -1 is outside"),
 }
 
 
-@pytest.mark.parametrize("where", DIVISIONS)
-def test_a_division_by_zero_is_an_error_at_its_line(tmp_path, where):
-    body, word = DIVISIONS[where]
+@pytest.mark.parametrize("where", FAULTS)
+def test_arithmetic_without_a_result_is_an_error_at_its_line(tmp_path, where):
+    body, message = FAULTS[where]
     program = pl.parse(
         f"""import pypto.language as pl
 
@@ -243,6 +245,11 @@ class P:
           ) -> pl.Tensor[[4, 64], pl.FP32]:
     return pl.store(pl.load(x, [3 % n, 0], [1, 64]), [0, 0], y)
 
+  @pl.function(type=pl.FunctionType.InCore)
+  def shifted(self, x: pl.Tensor[[4, 64], pl.FP32], n: pl.Scalar[pl.INDEX], y: pl.InOut[pl.Tensor[[4, 64], pl.FP32]]
+              ) -> pl.Tensor[[4, 64], pl.FP32]:
+    return pl.store(pl.load(x, [48 >> n, 0], [1, 64]), [0, 0], y)
+
   @pl.function(type=pl.FunctionType.Orchestration)
   def main(self, x: pl.Tensor[[4, 64], pl.FP32], n: pl.Scalar[pl.INDEX], m: pl.Scalar[pl.INDEX],
            y: pl.InOut[pl.Tensor[[4, 64], pl.FP32]]) -> pl.Tensor[[4, 64], pl.FP32]:
@@ -252,14 +259,14 @@ class P:
         "case.py",
     )
     found = compiled(tmp_path, program)
-    line = 8 if where == "kernel" else 13
+    line = {"kernel": 8, "kernel shift": 13}.get(where, 18)
     for config in (NATIVE, INTERPRETER):
         x, y = arrays(4)
-        with pytest.raises(ProgramError, match=f"integer {word} by zero") as info:
+        with pytest.raises(ProgramError, match=message) as info:
             found(x, 0, 0, y, config=config)
         assert info.value.span.begin_line == line
         found(x, 5, 2, y, config=config)  # and the process goes on
-        np.testing.assert_array_equal(y[0], x[3 if where == "kernel" else 0])
+        np.testing.assert_array_equal(y[0], x[3 if "kernel" in where else 0])
 
 
 @pl.jit

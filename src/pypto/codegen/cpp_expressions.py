@@ -51,23 +51,22 @@ _INFIX: dict[type, str] = {
     x.BitAnd: "&",
     x.BitOr: "|",
     x.BitXor: "^",
-    x.BitShiftLeft: "<<",
-    x.BitShiftRight: ">>",
 }
+_SHIFT: dict[type, str] = {x.BitShiftLeft: "<<", x.BitShiftRight: ">>"}
 _PREFIX: dict[type, str] = {x.Neg: "-", x.Not: "!", x.BitNot: "~"}
 
 
-def plain_divisor(e: Any, _what: str) -> list[Any]:
-    """A divisor without a check."""
+def unchecked(e: Any, _what: str) -> list[Any]:
+    """The right operand without a check."""
     return [e.right]
 
 
 class CppExpressions:
     """Prints expressions.
 
-    ``name``: the text of a variable; ``call``: the text of a call that stands inside an expression;
-    ``checked_divisor``: given a division or modulo and which it is, the divisor as text and operands, with a check that
-    it is not 0. ``not_negative``: variables that are known to be at least 0. ``headers`` and ``helpers`` collect what
+    ``name``: the text of a variable; ``call``: the text of a call that stands inside an expression; ``checked``: given a
+    division, modulo or shift and which it is, its right operand as text and operands, with a check that the operation
+    has a result. ``not_negative``: variables that are known to be at least 0. ``headers`` and ``helpers`` collect what
     the text needs.
     """
 
@@ -75,11 +74,11 @@ class CppExpressions:
         self,
         name: Callable[[Var], str],
         call: Callable[[Call], str],
-        checked_divisor: Callable[[Any, str], list[Any]],
+        checked: Callable[[Any, str], list[Any]],
     ) -> None:
         self._name = name
         self._call = call
-        self._checked_divisor = checked_divisor
+        self._checked = checked
         self.not_negative: set[Var] = set()
         self.headers: set[str] = set()
         self.helpers: set[str] = set()
@@ -109,6 +108,9 @@ class CppExpressions:
             return [self.floating(e.value)]
         if cls in _INFIX:
             return ["(", e.left, f" {_INFIX[cls]} ", e.right, ")"]
+        if cls in _SHIFT:
+            known = type(e.right) is x.ConstInt and 0 <= e.right.value < 64
+            return ["(", e.left, f" {_SHIFT[cls]} ", *([e.right] if known else self._checked(e, "shift")), ")"]
         if cls in _PREFIX:
             return [f"({_PREFIX[cls]}", e.operand, ")"]
         if cls is x.Cast:
@@ -155,7 +157,7 @@ class CppExpressions:
         """What a division or modulo divides by: an integer that may be 0 behind a check, if there is one."""
         if _is_float(e.right) or (type(e.right) is x.ConstInt and e.right.value != 0):
             return [e.right]
-        return self._checked_divisor(e, what)
+        return self._checked(e, what)
 
     def _power(self, e: Any) -> list[Any]:
         self.headers.add("cmath")
@@ -261,4 +263,4 @@ def half_bits(value: float, dtype: DataType) -> int:
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF  # to the nearest, ties to even
 
 
-__all__ = ["HELPERS", "CppExpressions", "as_float", "float_literal", "half_bits", "integer", "plain_divisor"]
+__all__ = ["HELPERS", "CppExpressions", "as_float", "float_literal", "half_bits", "integer", "unchecked"]

@@ -21,12 +21,12 @@ class RuntimeNames:
     max_tensors: int = 256
     max_scalars: int = 128
     max_allocations: int = 16
-    checks_divisors: bool = False
+    checks_operands: bool = False
 
 
 CURRENT = RuntimeNames()
 # For the runtime of this package, which ends a run where a device would go on with any value.
-HOST = RuntimeNames(checks_divisors=True)
+HOST = RuntimeNames(checks_operands=True)
 VERSIONS: dict[str, RuntimeNames] = {
     "current": CURRENT,
     "task_tensor": RuntimeNames(tensor="TaskTensor"),

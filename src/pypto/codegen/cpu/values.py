@@ -65,7 +65,7 @@ class Values:
         self._places: list[Span] = []
         self._busy: list[tuple[int, int, int]] = []  # arena: begin, end, last position of use
         self._scratch = 0
-        self._expressions = CppExpressions(self._scalar, self._scalar_call, self._checked_divisor)
+        self._expressions = CppExpressions(self._scalar, self._scalar_call, self._checked_operand)
         self._span = function.span
 
     # --- parameters ---------------------------------------------------------------------------------------------------
@@ -203,9 +203,12 @@ class Values:
     def _rounded(text: str, dtype: DataType) -> str:
         return f"pto::rounded<{storage(dtype)}>({text})" if is_narrow_float(dtype) else text
 
-    def _checked_divisor(self, e: Any, what: str) -> list[Any]:
+    def _checked_operand(self, e: Any, what: str) -> list[Any]:
+        place = len(self._places)
         self._places.append(e.span if e.span.is_valid() else self._span)
-        return ["pto::kernel_divisor(", e.right, f', "{what}", {len(self._places) - 1})']
+        if what == "shift":
+            return ["pto::kernel_distance(", e.right, f", {place})"]
+        return ["pto::kernel_divisor(", e.right, f', "{what}", {place})']
 
     # --- checks -------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from ...ir.program import Function, Program
 from ...ir.traversal import walk
 from ...ir.tree import read_counts
 from ...ir.type import CommCtxType, ScalarType, TensorType
-from ..cpp_expressions import CppExpressions, plain_divisor
+from ..cpp_expressions import CppExpressions, unchecked
 from ..names import Names
 from ..runtime_names import RESERVED, RESERVED_PREFIXES, RuntimeNames, scalar_type
 from ..text import Block, Group, Local, Writer
@@ -68,8 +68,8 @@ class Manual:
         self.front = front
 
 
-def _checked_divisor(e: Any, what: str) -> list[Any]:
-    return ["pto::divisor(", e.right, f', "{what}")']
+def _checked(e: Any, what: str) -> list[Any]:
+    return ["pto::distance(", e.right, ")"] if what == "shift" else ["pto::divisor(", e.right, f', "{what}")']
 
 
 class Base:
@@ -87,8 +87,8 @@ class Base:
         self.callees = callees_of(program)
         self.out = Writer(depth=1)
         self.names = Names(RESERVED, RESERVED_PREFIXES)
-        divisor = _checked_divisor if runtime.checks_divisors else plain_divisor
-        self.expressions = CppExpressions(self.scalar, self._inline_call, divisor)
+        checked = _checked if runtime.checks_operands else unchecked
+        self.expressions = CppExpressions(self.scalar, self._inline_call, checked)
         self.values: dict[Var, Any] = {}
         self.region = Region(0)
         self.manual: Manual | None = None

@@ -405,7 +405,19 @@ __attribute__((format(printf, 2, 3))) inline void rt_report_fatal(int32_t code, 
 
 namespace pto {
 
-// An integer that something is divided by. Not part of the interface: orchestrations made for this runtime have it.
+// Checks that are not part of the interface: orchestrations made for this runtime have them.
+
+// How far an integer is shifted.
+template <typename T>
+inline T distance(T value, int line = __builtin_LINE()) {
+    if (__builtin_expect(value < 0 || value >= 64, 0)) {
+        rt_report_fatal(ERROR_PROGRAM, "line %d: shift distance %lld is outside [0, 64)", line, static_cast<long long>(value));
+        throw Stop{};
+    }
+    return value;
+}
+
+// An integer that something is divided by.
 template <typename T>
 inline T divisor(T value, const char* what, int line = __builtin_LINE()) {
     if (__builtin_expect(value == 0, 0)) {

@@ -65,6 +65,17 @@ inline T kernel_divisor(T value, const char* what, int place) {
     return value;
 }
 
+// How far an integer is shifted.
+template <class T>
+inline T kernel_distance(T value, int place) {
+    if (__builtin_expect(value < 0 || value >= 64, 0)) {
+        char text[96];
+        snprintf(text, sizeof(text), "@%d@shift distance %lld is outside [0, 64)", place, static_cast<long long>(value));
+        throw std::domain_error(text);
+    }
+    return value;
+}
+
 // A pointer that the host sets.
 #define PTO_INSTEAD(name) \
     extern "C" {          \
