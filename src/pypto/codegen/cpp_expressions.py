@@ -64,8 +64,8 @@ def unchecked(e: Any, _what: str) -> list[Any]:
 class CppExpressions:
     """Prints expressions.
 
-    ``name``: the text of a variable; ``call``: the text of a call that stands inside an expression; ``checked``: given a
-    division, modulo or shift and which it is, its right operand as text and operands, with a check that the operation
+    ``name``: the text of a variable; ``call``: the text of a call that stands inside an expression; ``checked``: given
+    a division, modulo or shift and which it is, its right operand as text and operands, with a check that the operation
     has a result. ``not_negative``: variables that are known to be at least 0. ``headers`` and ``helpers`` collect what
     the text needs.
     """
