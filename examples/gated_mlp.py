@@ -32,7 +32,8 @@ def narrow(value: pl.Tensor, like: pl.Tensor):
 @pl.jit
 def gated_mlp(x: pl.Tensor, gate: pl.Tensor, up: pl.Tensor, down: pl.Tensor, out: pl.Out[pl.Tensor]):
     rows = x.shape[0]
-    band, cols = min(ROWS, rows), min(WIDE if rows <= FEW else COLS, x.shape[1])
+    wide = WIDE if up.shape[1] % WIDE == 0 else WIDE // 2
+    band, cols = min(ROWS, rows), min(wide if rows <= FEW else COLS, x.shape[1])
     hidden = pl.create_tensor([rows, up.shape[1]], dtype=x.dtype)
     for row in pl.parallel(0, rows, band):
         for col in pl.parallel(0, up.shape[1], cols):
