@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, cast
 
 from ..ir.dtype import DataType
 from ..ir.enums import FunctionType
 from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, TupleGetItemExpr, Var
 from ..ir.names import VarName
 from ..ir.node import FrozenList
+from ..ir.span import Span
 from ..ir.stmt import AssignStmt, BreakStmt, ContinueStmt, EvalStmt, ReturnStmt
 from ..ir.type import (
     PtrType,
@@ -248,10 +249,15 @@ class Statements(Tasks):
             )
         if len(kind.types) != len(names):
             self.type_error(f"cannot unpack {len(kind.types)} values into {len(names)} names", node)
+        for name, item in zip(names, self.items_of(value, span), strict=True):
+            self.assign(name.id, item, span, name)
+
+    def items_of(self, value: Expr, span: Span) -> list[Expr]:
+        """The items of a tuple, which is computed here, before any of them is assigned."""
+        kind = cast(TupleType, value.type)
         temp = Var("_tuple_tmp", kind, span)
         self.emit(AssignStmt(temp, value, span))
-        for i, name in enumerate(names):
-            self.assign(name.id, TupleGetItemExpr(temp, i, span), span, name)
+        return [TupleGetItemExpr(temp, i, span) for i in range(len(kind.types))]
 
     # --- other simple statements --------------------------------------------------------------------------------------
 

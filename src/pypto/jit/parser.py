@@ -20,7 +20,7 @@ from ..frontend.function_parser import FunctionOptions, FunctionParser
 from ..frontend.typecheck import mismatch
 from ..ir.dtype import DataType
 from ..ir.enums import ParamDirection, TensorLayout
-from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, TupleGetItemExpr, Var
+from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, Var
 from ..ir.stmt import AssignStmt
 from ..ir.tree import walk
 from ..ir.type import ScalarType, TensorType, TileType, TupleType, Type, UnknownType
@@ -284,10 +284,7 @@ class JitFunctionParser(StaticReads):
         if len(values) < 2:
             return values
         span = self.span(nodes[0])
-        pack = MakeTuple(values, span)
-        temp = Var("_tuple_tmp", pack.type, span)
-        self.emit(AssignStmt(temp, pack, span))
-        return [TupleGetItemExpr(temp, i, span) for i in range(len(values))]
+        return self.items_of(MakeTuple(values, span), span)
 
     def _known_item(self, name: str, value: ast.expr) -> Any:
         found = self.shape_read(value)

@@ -64,7 +64,7 @@ class EmittedProgram:
         sources = [("orchestration.cpp", code.result.code)]
         kernels = native_kernels(code.kernels()) if native else None
         flags_of: dict[str, Sequence[str]] = {"orchestration.cpp": _FLAGS}
-        if kernels is not None and kernels.text:
+        if kernels is not None and kernels.made:
             sources.append(("kernels.cpp", kernels.text))
             flags_of["kernels.cpp"] = KERNEL_FLAGS
         products = Products(kernels.products if kernels is not None else (), KERNEL_FLAGS)
@@ -79,7 +79,7 @@ class EmittedProgram:
         entry: str,
         config: str,
         native: NativeKernels | None = None,
-        bindings: Sequence[tuple[int, int]] = (),
+        bindings: Sequence[tuple[int | None, int | None]] = (),
     ) -> None:
         self.program = code.program
         self.function = code.function

@@ -176,13 +176,13 @@ class HostProgram:
         positions: Callable[[int], Any] | None = None,
         arguments: Sequence[str] = (),
         order_reads: bool = False,
-        bindings: Sequence[tuple[int, int]] = (),
+        bindings: Sequence[tuple[int | None, int | None]] = (),
     ) -> None:
         self.kernels = list(kernels)
         self.arguments = list(arguments)
         self._library = library
-        self._entry = _address(getattr(library, entry))
-        self._config = _address(getattr(library, config)) if config is not None else None
+        self._entry = address_of(getattr(library, entry))
+        self._config = address_of(getattr(library, config)) if config is not None else None
         self._positions = positions
         self._order_reads = order_reads
         self._bindings = bindings
@@ -276,7 +276,7 @@ class HostProgram:
                 (
                     kernel.name,
                     symbol_at(
-                        kernel.function if isinstance(kernel.function, int) else _address(kernel.function),
+                        kernel.function if isinstance(kernel.function, int) else address_of(kernel.function),
                         f"kernel '{kernel.name}'",
                     ),
                     kernel.parts if options.by_parts else (),
@@ -351,7 +351,7 @@ class _Callbacks:
         if isinstance(function, int):
             return function
         if _is_native(function):
-            return _address(function)
+            return address_of(function)
         if not callable(function):
             raise TypeError(f"kernel '{kernel.name}': expected an address or a function, got {function!r}")
 
@@ -365,14 +365,15 @@ class _Callbacks:
 
         wrapped = KERNEL(call)
         self._alive.append(wrapped)
-        return _address(wrapped)
+        return address_of(wrapped)
 
 
 def _is_native(function: Any) -> bool:
     return isinstance(function, ctypes._CFuncPtr)  # type: ignore[attr-defined]
 
 
-def _address(function: Any) -> int | None:
+def address_of(function: Any) -> int | None:
+    """Where a function of a ctypes library stands."""
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
@@ -440,4 +441,4 @@ def _scalar_bits(value: Any, index: int) -> int:
     )
 
 
-__all__ = ["HostProgram", "Kernel", "KernelArgs", "RunOptions", "RunResult", "TaskError", "as_array"]
+__all__ = ["HostProgram", "Kernel", "KernelArgs", "RunOptions", "RunResult", "TaskError", "as_array", "address_of"]

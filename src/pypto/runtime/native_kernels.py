@@ -35,16 +35,25 @@ KERNEL_FLAGS = (
 
 
 class NativeKernels(msgspec.Struct, frozen=True):
-    """``sources``: for each kernel what was generated, or None; ``notes``: why not; ``text``: one source of all."""
+    """``sources``: for each kernel what was generated, or None; ``notes``: why not."""
 
     sources: list[KernelSource | None]
     notes: list[str]
-    text: str
+
+    @property
+    def made(self) -> list[KernelSource]:
+        """What was generated."""
+        return [source for source in self.sources if source is not None]
 
     @property
     def products(self) -> frozenset[DataType]:
         """Element types of the matrices that they multiply."""
-        return frozenset().union(*(source.products for source in self.sources if source is not None))
+        return frozenset().union(*(source.products for source in self.made))
+
+    @property
+    def text(self) -> str:
+        """One source of all; empty without any."""
+        return _text(self.made, *taken_products(self.products))
 
     def bind(self, library: ctypes.CDLL, interpreted: Sequence[Kernel]) -> list[Kernel]:
         """The kernels to call: native ones, those of the interpreter in the place of others."""
@@ -184,9 +193,7 @@ def native_kernels(kernels: Sequence[Function]) -> NativeKernels:
         except Unsupported as reason:
             sources.append(None)
             notes.append(f"kernel '{kernel.name}' runs in the interpreter: {reason} has no native form")
-    made = [source for source in sources if source is not None]
-    products = {dtype for source in made for dtype in source.products}
-    return NativeKernels(sources, notes, _text(made, *taken_products(products)))
+    return NativeKernels(sources, notes)
 
 
 def _text(made: Sequence[KernelSource], *more: str) -> str:
@@ -206,7 +213,7 @@ def build_kernels(
     """A library of many kernels, in sources of ``per_source`` of them: reading the headers takes longer than compiling
     a kernel. ``flags`` follow the usual ones; ``more``: other sources.
     """
-    made = [source for source in kernels.sources if source is not None]
+    made = kernels.made
     parts = [made[at : at + per_source] for at in range(0, len(made), per_source)] or [[]]
     taken = taken_products(kernels.products)
     sources = [(f"kernels_{i}.cpp", _text(part, *(taken if i == 0 else []))) for i, part in enumerate(parts)]

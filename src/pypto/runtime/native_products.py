@@ -6,12 +6,12 @@ import ctypes
 import functools
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from ..codegen.cpu.arrays import storage, working
 from ..ir.dtype import DataType
 from ..ops.product import accumulator_dtype
 from .build import build, load
+from .host_executor import address_of
 from .native_library import SOURCES
 
 
@@ -29,7 +29,7 @@ class Products:
         self._libraries = [pool.submit(_library, dtype, tuple(flags)) for dtype in self._dtypes]
         pool.shutdown(wait=False)
 
-    def bind(self, library: ctypes.CDLL) -> list[tuple[int, int]]:
+    def bind(self, library: ctypes.CDLL) -> list[tuple[int | None, int | None]]:
         """Give them to the library. Returns what another process that loads it has to do: addresses of functions that
         take a product, each with the one that gives it."""
         done = []
@@ -38,7 +38,7 @@ class Products:
             give.restype = ctypes.c_void_p
             take = getattr(library, f"pto_take_product_{dtype}")
             take(ctypes.c_void_p(give()))
-            done.append((_address(take), _address(give)))
+            done.append((address_of(take), address_of(give)))
         return done
 
 
@@ -51,10 +51,6 @@ def _library(dtype: DataType, flags: tuple[str, ...]) -> ctypes.CDLL:
 
 def _sum(dtype: DataType) -> str:
     return working(accumulator_dtype(dtype, dtype))
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 __all__ = ["Products", "taken_products"]

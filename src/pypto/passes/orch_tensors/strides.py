@@ -14,7 +14,6 @@ stores, carries and returns of it gets the same strides, and so do the results o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import is_
 from typing import Any
 
 from ...analysis.callees import Callees, argument_index, callees_of
@@ -26,10 +25,11 @@ from ...ir.mutator import IRMutator
 from ...ir.node import FrozenList
 from ...ir.operands import is_launch, is_op
 from ...ir.program import Function, Program
-from ...ir.stmt import AssignStmt, ForStmt, Stmt, WhileStmt
+from ...ir.stmt import AssignStmt, Stmt
 from ...ir.type import TensorType, TensorView, TupleType
 from ...verify.call_sites import call_sites
 from ..fuse_create_assemble_to_slice import created_slices
+from .retyping import Retyping
 from .uses import ARGUMENT, INITIAL, NAMED, RETURNED, YIELDED, Facts
 
 _CALLERS = frozenset((FunctionType.Orchestration, FunctionType.Opaque))
@@ -236,44 +236,16 @@ def _is_only_moved(facts: Facts, param: Var, names: list[Var]) -> bool:
     return True
 
 
-class _Body(IRMutator):
-    def __init__(self, types: dict[Var, Strides]) -> None:
-        self._types = types
+class _Body(Retyping):
+    def __init__(self, strides: dict[Var, Strides]) -> None:
+        super().__init__({var: strided(var.type, each) for var, each in strides.items()})
+        self._strides = strides
 
-    def renamed(self, var: Any, **changes: Any) -> Any:
-        """The variable with the type that it has now."""
-        strides = self._types.get(var)
-        if strides is None:
-            return var
-        new = self._remap[var] = var.replace(type=strided(var.type, strides), **changes)
-        return new
-
-    def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
-        value: Any = self.visit_expr(op.value)
-        if is_op(value, "tile.store") and op.var in self._types:
-            value = value.replace(type=strided(value.type, self._types[op.var]))
-        var = self.renamed(op.var)
-        return op if var is op.var and value is op.value else op.replace(var=var, value=value)
-
-    def visit_if_stmt(self, op: Any) -> Stmt:
-        for var in op.return_vars:
-            self.renamed(var)
-        return super().visit_if_stmt(op)
-
-    def visit_for_stmt(self, op: ForStmt) -> Stmt:
-        return super().visit_for_stmt(self._loop(op))
-
-    def visit_while_stmt(self, op: WhileStmt) -> Stmt:
-        return super().visit_while_stmt(self._loop(op))
-
-    def _loop(self, op: Any) -> Any:
-        args = [
-            self.renamed(arg, initValue=self.visit_expr(arg.initValue)) if arg in self._types else arg
-            for arg in op.iter_args
-        ]
-        for var in op.return_vars:
-            self.renamed(var)
-        return op.replace(iter_args=FrozenList(args)) if not all(map(is_, args, op.iter_args)) else op
+    def assigned(self, op: AssignStmt) -> Any:
+        value = super().assigned(op)
+        if is_op(value, "tile.store") and op.var in self._strides:
+            return value.replace(type=strided(value.type, self._strides[op.var]))
+        return value
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from the start of the window.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import is_
 from typing import Any
 
 from ...analysis.access import Footprints
@@ -23,15 +22,15 @@ from ...analysis.touch import Dims, Span
 from ...ir.dtype import DataType
 from ...ir.enums import FunctionType, ParamDirection
 from ...ir.expr import Call, ConstInt, Expr, MakeTuple, Var
-from ...ir.mutator import IRMutator
 from ...ir.node import FrozenDict, FrozenList
 from ...ir.operands import is_op
 from ...ir.program import Function
-from ...ir.stmt import AssignStmt, ForStmt, Stmt, WhileStmt
+from ...ir.stmt import ForStmt
 from ...ir.substitution import deep_clone
 from ...ir.traversal import walk
 from ...ir.tree import free_vars
 from ...ir.type import ScalarType, TensorType, TupleType
+from .retyping import Retyping
 from .uses import ARGUMENT, INITIAL, NAMED, RETURNED, YIELDED, Facts
 from .window_offsets import ACCESSES, Offsets, offset_of, own_form
 
@@ -260,21 +259,13 @@ def _trips_around(function: Function, facts: Facts) -> dict[Any, tuple[tuple[Var
     return found
 
 
-class _Rebase(IRMutator):
+class _Rebase(Retyping):
     """Parameters become their windows: other types of all their names, and offsets from the start of the window."""
 
     def __init__(self, types: dict[Var, TensorType], windows: Sequence[Window], forms: dict[Any, Affine]) -> None:
-        self._types = types
+        super().__init__(types)
         self._window_of = {call: window for window in windows for call in window.accesses}
         self._forms = forms
-
-    def renamed(self, var: Any, **changes: Any) -> Any:
-        """The variable with the type that it has now."""
-        kind = self._types.get(var)
-        if kind is None:
-            return var
-        new = self._remap[var] = var.replace(type=kind, **changes)
-        return new
 
     def visit_call(self, op: Call) -> Expr:
         new: Any = super().visit_call(op)
@@ -295,31 +286,6 @@ class _Rebase(IRMutator):
         form = form_of(offset, self._forms.get)
         assert form is not None, "the footprint knew a form of this offset"
         return offset_of(form.plus(span.low, -1))
-
-    def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
-        value = self.visit_expr(op.value)
-        var = self.renamed(op.var)
-        return op if var is op.var and value is op.value else op.replace(var=var, value=value)
-
-    def visit_if_stmt(self, op: Any) -> Stmt:
-        for var in op.return_vars:
-            self.renamed(var)
-        return super().visit_if_stmt(op)
-
-    def visit_for_stmt(self, op: ForStmt) -> Stmt:
-        return super().visit_for_stmt(self._loop(op))
-
-    def visit_while_stmt(self, op: WhileStmt) -> Stmt:
-        return super().visit_while_stmt(self._loop(op))
-
-    def _loop(self, op: Any) -> Any:
-        args = [
-            self.renamed(arg, initValue=self.visit_expr(arg.initValue)) if arg in self._types else arg
-            for arg in op.iter_args
-        ]
-        for var in op.return_vars:
-            self.renamed(var)
-        return op.replace(iter_args=FrozenList(args)) if not all(map(is_, args, op.iter_args)) else op
 
 
 __all__ = ["KernelWindows", "Window", "is_windowized", "scalar_forms"]
