@@ -51,6 +51,7 @@ SPIN = {"OPENBLAS_THREAD_TIMEOUT": "14"}
 SHORT = 5e-3  # of calls shorter than this, several are measured in a row, and the first one is not counted
 QUICK_SECONDS = 90.0
 FIRST = 4  # a first call, which compiles, may take so many times the limit
+SETTLE = 1.5  # seconds for which short calls are repeated before they are measured
 PAUSE = 0.01  # between contenders
 TOLERANCES = {"fp32": 1e-3, "bf16": 3e-2}  # of the largest error, relative to the largest value
 
@@ -248,6 +249,12 @@ class Contender:
         except Exception as error:  # any: the other contenders are measured all the same
             self.left_out = f"failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]
 
+    def settle(self) -> None:
+        """Short calls over some time: what is called often may be compiled meanwhile."""
+        end = time.perf_counter() + SETTLE
+        while not self.left_out and time.perf_counter() < end and timed(self.call) < SHORT:
+            pass
+
     def turn(self, limit: float) -> None:
         """Measure once, or several times where a call is short."""
         try:
@@ -334,6 +341,8 @@ class Benchmark:
             if not contender.left_out:
                 contender.error = self.peer_error(peer.results(), list(want.values()))
             contenders.append(contender)
+        for one in contenders:
+            one.settle()
         measure(contenders, self.limit, 1.5 if self.quick else 10.0, 10 if self.quick else 40)
         for one in contenders:
             report.contender(one, TOLERANCES[case.precision])

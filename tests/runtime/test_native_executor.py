@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
 import sys
 
 import ml_dtypes
@@ -10,7 +13,7 @@ import pytest
 
 import pypto.language as pl
 from pypto import ir
-from pypto.runtime import RunConfig
+from pypto.runtime import RunConfig, native_executor
 from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.errors import ProgramError
 from pypto.runtime.host_executor import TaskError
@@ -104,6 +107,63 @@ def test_small_calls_are_interpreted_and_large_ones_native(tmp_path):
     assert program.execute([x, 0, 1.0, y]).executor == "native"
     x, y = arrays()
     assert program.execute([x, 0, 1.0, y]).executor == "native"  # it is compiled now
+
+
+def test_a_program_that_is_called_often_is_compiled_beside_its_calls(tmp_path, monkeypatch):
+    monkeypatch.setattr(native_executor, "_OFTEN_NS", 0)
+    monkeypatch.setattr(native_executor, "_LONG_NS", 1 << 62)
+    program = compiled(tmp_path)
+    x, y = arrays()
+    want = np.exp(x) + np.float32(1.0)
+    executors = []
+    while "native" not in executors:
+        y[:] = 0
+        executors.append(program.execute([x, 0, 1.0, y]).executor)
+        np.testing.assert_allclose(y, want, rtol=1e-6)
+    assert executors[0] == "interpreter" and set(executors[1:-1]) <= {"interpreter"}
+
+
+def test_nobody_waits_for_a_compiler_at_the_end_of_a_process(tmp_path):
+    """Here it would never come to an end."""
+    real = find_compiler()
+    slow = tmp_path / "slow-g++"
+    begun = tmp_path / "begun"
+    words = " ".join(map(shlex.quote, real.command))
+    slow.write_text(
+        f'#!/bin/sh\ncase "$*" in *orchestration.cpp*) touch {begun}; exec sleep 60;; *) exec {words} "$@";; esac\n'
+    )
+    slow.chmod(0o755)
+    text = f"""
+import os, time
+import numpy as np
+import pypto.language as pl
+from pypto import ir
+from pypto.runtime import native_executor
+
+native_executor._OFTEN_NS = 0
+
+@pl.program
+class Copy:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[16, 16], pl.FP32], y: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y = pl.store(pl.load(x, [0, 0], [16, 16]), [0, 0], y)
+        return y
+
+program = ir.compile(Copy, {str(tmp_path / "out")!r}, dump_passes=False)
+x, y = np.ones((16, 16), np.float32), np.zeros((16, 16), np.float32)
+while not os.path.exists({str(begun)!r}):
+    assert program.execute([x, y]).executor == "interpreter"
+    time.sleep(0.01)
+print(y.sum())
+"""
+    source = tmp_path / "script.py"
+    source.write_text(text)
+    environment = {**os.environ, "CXX": str(slow), "PYPTO_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, str(source)], env=environment, capture_output=True, text=True, timeout=50, check=True
+    )
+    assert done.stdout == "256.0\n"
 
 
 def test_the_environment_chooses_unless_the_call_does(tmp_path, monkeypatch):

@@ -347,25 +347,30 @@ class _Build:
 
         Of several that fail, the first in order is reported, however long each took: all before it have been compiled.
         """
-        from concurrent.futures import ThreadPoolExecutor
+        from concurrent.futures import wait
+
+        from .background import begin
 
         units = self.plan.units
         names = [f"{unit.name}.{self.tag}.o" for unit in units]
         results: dict[int, _Result] = {}
         failed: list[int] = []
+        waiting = iter(range(len(units)))  # each number goes to one thread
 
-        def compile_one(index: int) -> None:
-            if failed and index > min(failed):
-                return
-            results[index] = self._execute(self.plan.compile(units[index], names[index]))
-            if results[index].status != 0:
-                failed.append(index)
+        def compile_units() -> None:
+            for index in waiting:
+                if not failed:  # else those before it have begun
+                    results[index] = self._execute(self.plan.compile(units[index], names[index]))
+                    if results[index].status != 0:
+                        failed.append(index)
 
-        pool = ThreadPoolExecutor(min(len(units), usable_cores()))
+        workers = [begin(compile_units) for _ in range(min(len(units), usable_cores()))]
         try:
-            list(pool.map(compile_one, range(len(units))))
+            for worker in workers:
+                worker.result()
         finally:
-            pool.shutdown(cancel_futures=True)  # after an interrupt the rest is not begun
+            failed.append(-1)  # after an interrupt the rest is not begun
+            wait(workers)
         self._record([(units[index].given, result) for index, result in sorted(results.items())])
         return names
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ..analysis.overwrites import narrowing_of
 from ..codegen.host import for_host
@@ -14,15 +16,19 @@ from ..codegen.runtime_names import HOST
 from ..ir.enums import CoreType
 from ..ir.program import Function, Program
 from ..ir.type import ScalarType, TensorType
-from .build import build, load
+from .background import begin
+from .build import BuiltLibrary, build, load
 from .host_executor import CONFIG, ENTRY, HostProgram, RunOptions, RunResult
 from .interpreted_kernels import interpreted_kernels
 from .native_kernels import KERNEL_FLAGS, NativeKernels, native_kernels
-from .native_library import SOURCES
+from .native_library import SOURCES, prepare_task_runtime, task_runtime
 from .native_products import Products
 from .scalar_args import to_bits
 from .task_records import RunRecord
 from .touched_parts import parts_of_kernels
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 # What the compiler would say of emitted code is not for users. The code is short and each statement runs a few times,
 # so that compiling it well costs more than it gives.
@@ -49,6 +55,63 @@ class EmittedCode:
         return [_function(self.program, kernel) for kernel in sorted(ids, key=ids.__getitem__)]
 
 
+class _Made(msgspec.Struct, frozen=True):
+    """A library, and what was bound in it, as :meth:`.native_products.Products.bind` says."""
+
+    built: BuiltLibrary
+    library: ctypes.CDLL
+    bindings: list[tuple[int | None, int | None]]
+
+
+class Compilation:
+    """The code of one program on its way to a library: generated at once, compiled in :meth:`result`, or beside the
+    caller from :meth:`start` on.
+
+    Raises what :func:`.codegen.generate_orchestration` does.
+    """
+
+    def __init__(self, program: Program, name: str, native: bool) -> None:
+        self.code = EmittedCode(program, name)
+        self.kernels = native_kernels(self.code.kernels()) if native else None
+        self._name = name
+        self._future: Future[_Made] | None = None
+
+    def start(self) -> None:
+        """Begin to compile, on another thread, the task runtime included."""
+        if self._future is None:
+            self._future = begin(self._compile_with_runtime)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether what was started has ended."""
+        return self._future is not None and self._future.done()
+
+    def result(self) -> _Made:
+        """The library, waiting for it.
+
+        Raises :class:`.build.CompileFailed`, :class:`.compilers.CompilerNotFound`.
+        """
+        return self._compile() if self._future is None else self._future.result()
+
+    def _compile_with_runtime(self) -> _Made:
+        prepare_task_runtime()
+        made = self._compile()
+        task_runtime()
+        return made
+
+    def _compile(self) -> _Made:
+        sources = [("orchestration.cpp", self.code.result.code)]
+        flags_of: dict[str, Sequence[str]] = {"orchestration.cpp": _FLAGS}
+        kernels = self.kernels
+        if kernels is not None and kernels.made:
+            sources.append(("kernels.cpp", kernels.text))
+            flags_of["kernels.cpp"] = KERNEL_FLAGS
+        products = Products(kernels.products if kernels is not None else (), KERNEL_FLAGS)
+        built = build(sources, include_dirs=[SOURCES], flags_of=flags_of, name=self._name)
+        library = load(built)
+        return _Made(built, library, products.bind(library))
+
+
 class EmittedProgram:
     """One Orchestration function of a program behind all passes, compiled to a library.
 
@@ -60,17 +123,19 @@ class EmittedProgram:
     """
 
     def __init__(self, program: Program, name: str, native: bool = False) -> None:
-        code = EmittedCode(program, name)
-        sources = [("orchestration.cpp", code.result.code)]
-        kernels = native_kernels(code.kernels()) if native else None
-        flags_of: dict[str, Sequence[str]] = {"orchestration.cpp": _FLAGS}
-        if kernels is not None and kernels.made:
-            sources.append(("kernels.cpp", kernels.text))
-            flags_of["kernels.cpp"] = KERNEL_FLAGS
-        products = Products(kernels.products if kernels is not None else (), KERNEL_FLAGS)
-        self.built = build(sources, include_dirs=[SOURCES], flags_of=flags_of, name=name)
-        library = load(self.built)
-        self._attach(code, library, ENTRY, CONFIG, kernels, products.bind(library))
+        self._finish(Compilation(program, name, native))
+
+    @classmethod
+    def of(cls, compilation: Compilation) -> EmittedProgram:
+        """The program of a compilation, at its end."""
+        program = cls.__new__(cls)
+        program._finish(compilation)
+        return program
+
+    def _finish(self, compilation: Compilation) -> None:
+        made = compilation.result()
+        self.built = made.built
+        self._attach(compilation.code, made.library, ENTRY, CONFIG, compilation.kernels, made.bindings)
 
     def _attach(
         self,
@@ -176,4 +241,4 @@ def _function(program: Program, name: str) -> Function:
     return found
 
 
-__all__ = ["EmittedCode", "EmittedProgram"]
+__all__ = ["Compilation", "EmittedCode", "EmittedProgram"]

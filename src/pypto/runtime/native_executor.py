@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..analysis.callees import returned_params
 from ..diag.errors import InternalError
@@ -18,18 +18,22 @@ from ..ops.values import ArrayValue
 from ..verify.diagnostics import VerificationError
 from .build import CompileFailed
 from .compilers import CompilerNotFound
-from .emitted import EmittedProgram
+from .emitted import Compilation, EmittedProgram
 from .host_executor import RunOptions, RunResult
 from .log import logger
 from .native_library import prepare_task_runtime
 from .run_config import RunConfig
 
+T = TypeVar("T")
+
 EXECUTORS = ("auto", "native", "interpreter")
 _VARIABLE = "PYPTO_EXECUTOR"
-# A program whose arguments are at least this large, or that the interpreter has spent that long on, is compiled. Small
-# programs run in the interpreter at once, which checks more, before a compiler has read a header.
-_LARGE_BYTES = 1 << 20
+# Small programs run in the interpreter at once, which checks more, before a compiler has read a header. One that the
+# interpreter has spent this long on is compiled beside it; calls wait for that if it has been longer, or arguments are
+# at least so large.
+_OFTEN_NS = 100_000_000
 _LONG_NS = 500_000_000
+_LARGE_BYTES = 1 << 20
 
 
 class NotNative(RuntimeError):
@@ -53,6 +57,7 @@ class NativeExecutor:
         self._lower = lower
         self._name = name
         self._lock = threading.Lock()
+        self._compilation: Compilation | None = None
         self._made: EmittedProgram | None = None
         self._returned: tuple[int | None, ...] = ()
         self._reason = ""
@@ -70,45 +75,75 @@ class NativeExecutor:
         return list(self._made.notes) if self._made is not None else []
 
     def is_due(self, values: Sequence[Any]) -> bool:
-        """Whether a call with these arguments should run natively, if it can."""
+        """Whether a call with these arguments should run natively, if it can. May begin to compile the program."""
         if self._reason:
             return False
         if self.is_made or self.interpreted_ns > _LONG_NS:
             return True
-        return sum(v.data.nbytes for v in values if type(v) is ArrayValue) >= _LARGE_BYTES
+        if sum(v.data.nbytes for v in values if type(v) is ArrayValue) >= _LARGE_BYTES:
+            return True
+        if self.interpreted_ns <= _OFTEN_NS:
+            return False
+        compilation = self._compilation or self._attempt(self._begin)
+        return compilation is not None and compilation.is_done
 
     def make(self) -> EmittedProgram:
         """The compiled program. Raises :class:`NotNative`."""
-        with self._lock:
-            if self._made is None and not self._reason:
-                try:
-                    self._made = self._build()
-                except CompilerNotFound as error:
-                    self._reason = str(error).partition("\n")[0]
-                    _tell_once(self._reason)
-                except (ValueError, VerificationError, NotNative) as error:
-                    self._reason = str(error).partition("\n")[0]
-                except (InternalError, CompileFailed) as error:
-                    # The program can run all the same, but somebody should know.
-                    self._reason = str(error).partition("\n")[0]
-                    logger.warning("'%s' has no native form, by a fault of PyPTO: %s", self._name, error)
-                for note in self.notes:
-                    logger.info("%s: %s", self._name, note)
-            if self._made is None:
-                raise NotNative(self._reason)
-            return self._made
+        made = self._made or self._attempt(self._finish)
+        if made is None:
+            raise NotNative(self._reason)
+        return made
 
-    def _build(self) -> EmittedProgram:
-        prepare_task_runtime()
+    def _attempt(self, step: Callable[[], T]) -> T | None:
+        """A step to the compiled program. None: there is a reason why it has none."""
+        with self._lock:
+            if self._reason:
+                return None
+            try:
+                return step()
+            except CompilerNotFound as error:
+                self._reason = str(error).partition("\n")[0]
+                _tell_once(self._reason)
+            except (ValueError, VerificationError, NotNative) as error:
+                self._reason = str(error).partition("\n")[0]
+            except (InternalError, CompileFailed) as error:
+                # The program can run all the same, but somebody should know.
+                self._reason = str(error).partition("\n")[0]
+                logger.warning("'%s' has no native form, by a fault of PyPTO: %s", self._name, error)
+            self._tell_notes()
+            return None
+
+    def _begin(self) -> Compilation:
+        """Compile beside the caller."""
+        compilation = self._compilation
+        if compilation is None:
+            compilation = self._compilation = self._generate()
+            compilation.start()
+        return compilation
+
+    def _finish(self) -> EmittedProgram:
+        if self._made is None:
+            if self._compilation is None:
+                prepare_task_runtime()
+                self._compilation = self._generate()
+            self._made = EmittedProgram.of(self._compilation)
+            self._compilation = None
+            self._tell_notes()
+        return self._made
+
+    def _generate(self) -> Compilation:
         program = self._lower()
         function: Function | None = program.get_function(self._name)
         if function is None:
             raise NotNative(f"there is no function '{self._name}' behind the passes")
-        made = EmittedProgram(program, self._name, native=True)
         self._returned = returned_params(function, program) or ()
         if any(index is None for index in self._returned):
             raise NotNative("it returns something else than its arguments")
-        return made
+        return Compilation(program, self._name, native=True)
+
+    def _tell_notes(self) -> None:
+        for note in self.notes:
+            logger.info("%s: %s", self._name, note)
 
     def run(self, values: Sequence[Any], config: RunConfig) -> tuple[list[Any], RunResult]:
         """Run on bound values; what the program returns, and how it went."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import functools
-from concurrent.futures import ThreadPoolExecutor
+import threading
 from pathlib import Path
 from typing import Any
 
 from ..ir.dtype import DataType
+from .background import begin
 from .build import build, load
 
 SOURCES = Path(__file__).parent / "native"
@@ -297,23 +297,30 @@ class TaskRuntime:
         return tuple(found)
 
 
-@functools.cache
+_made: dict[Any, TaskRuntime] = {}  # by sanitizer
+_making = threading.Lock()
+
+
 def task_runtime(sanitize: Any = None) -> TaskRuntime:
-    """The task runtime, compiled when it is not in the cache.
+    """The task runtime, compiled when it is not in the cache. There is one in a process.
 
     ``sanitize``: as in :func:`.build.build`. Raises :class:`.compilers.CompilerNotFound` without a C++ compiler.
     """
-    return TaskRuntime(load(build([SOURCES / "runtime.cpp"], include_dirs=[SOURCES], name="pto", sanitize=sanitize)))
+    found = _made.get(sanitize)
+    if found is None:
+        with _making:
+            found = _made.get(sanitize)
+            if found is None:
+                built = build([SOURCES / "runtime.cpp"], include_dirs=[SOURCES], name="pto", sanitize=sanitize)
+                found = _made[sanitize] = TaskRuntime(load(built))
+    return found
 
 
 def prepare_task_runtime() -> None:
     """Begin to compile the task runtime where it is not in the cache, on a thread of its own: on a new machine it takes
     longer than anything else. What fails here fails again where the runtime is needed."""
-    if task_runtime.cache_info().currsize:
-        return
-    pool = ThreadPoolExecutor(1)
-    pool.submit(task_runtime)
-    pool.shutdown(wait=False)
+    if not _made:
+        begin(task_runtime)
 
 
 __all__ = ["SOURCES", "ChipTensor", "Counters", "TaskRuntime", "prepare_task_runtime", "task_runtime"]

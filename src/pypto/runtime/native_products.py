@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from ..codegen.cpu.arrays import storage, working
 from ..ir.dtype import DataType
 from ..ops.product import accumulator_dtype
+from .background import begin
 from .build import build, load
 from .host_executor import address_of
 from .native_library import SOURCES
@@ -25,9 +25,7 @@ class Products:
 
     def __init__(self, dtypes: Iterable[DataType], flags: Sequence[str]) -> None:
         self._dtypes = sorted(dtypes, key=str)
-        pool = ThreadPoolExecutor(max(len(self._dtypes), 1))
-        self._libraries = [pool.submit(_library, dtype, tuple(flags)) for dtype in self._dtypes]
-        pool.shutdown(wait=False)
+        self._libraries = [begin(_library, dtype, tuple(flags)) for dtype in self._dtypes]
 
     def bind(self, library: ctypes.CDLL) -> list[tuple[int | None, int | None]]:
         """Give them to the library. Returns what another process that loads it has to do: addresses of functions that

@@ -26,9 +26,10 @@ class RunConfig:
     which two tasks touch the same ones, one of them writing, and no dependency orders them.
 
     ``executor``: "native" (C++ for this machine), "interpreter" (NumPy), or "auto": the interpreter for small programs
-    and for all that is to be recorded or reordered, else native. None: what ``PYPTO_EXECUTOR`` says, or else "auto".
-    ``workers``: threads of a native run; None: one for each core. ``timeout``: seconds without progress after which a
-    native run fails. ``isolate``: run in a process of its own, which may crash.
+    that are not called often, and for all that is to be recorded or reordered, else native. None: what
+    ``PYPTO_EXECUTOR`` says, or else "auto". ``workers``: threads of a native run; None: one for each core.
+    ``timeout``: seconds without progress after which a native run fails. ``isolate``: run in a process of its own,
+    which may crash.
     """
 
     platform: str = "cpu"
