@@ -18,6 +18,7 @@ from pypto.ir.expr import IterArg, MakeTuple, Var, index_const
 from pypto.ir.program import Function
 from pypto.ir.stmt import ForStmt, SeqStmts, YieldStmt
 from pypto.ops.registry import REGISTRY
+from pypto.runtime import RunConfig
 from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.emitted import EmittedProgram
 from pypto.runtime.errors import ProgramError
@@ -164,6 +165,73 @@ def test_carries_that_change_places_go_through_a_copy() -> None:
     b.store(first)
     b.store(second)
     assert source(b).scratch >= 3 * 8 * 16 * 4
+
+
+def summed(how: str) -> Any:
+    @pl.jit
+    def summed(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor], d: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="block"):
+            first = pl.matmul(a[:, 0:16], b[0:16, :], out_dtype=pl.FP32)
+            acc = first
+            other = pl.add(first, 1.0)
+            if how == "two":
+                other = first
+            for k in pl.range(16, 64, 16):
+                if how == "factor":
+                    acc = pl.matmul_acc(acc, acc, b[k : k + 16, :])
+                elif how == "old":
+                    new = pl.matmul_acc(acc, a[:, k : k + 16], b[k : k + 16, :])
+                    other = pl.add(other, acc)
+                    acc = new
+                elif how == "exchange":
+                    new = pl.matmul_acc(acc, a[:, k : k + 16], b[k : k + 16, :])
+                    acc = other
+                    other = new
+                else:
+                    acc = pl.matmul_acc(acc, a[:, k : k + 16], b[k : k + 16, :])
+                    if how == "two":
+                        other = pl.matmul_acc(other, a[:, k : k + 16], b[0:16, :])
+            c[:, :] = acc
+            if how == "first":
+                d[:, :] = first
+            elif how != "plain":
+                d[:, :] = other
+        return c, d
+
+    return summed
+
+
+def summed_in_numpy(a: Any, b: Any, how: str) -> tuple[Any, Any]:
+    first = a[:, :16] @ b[:16]
+    acc, other = first, first if how == "two" else first + 1
+    for k in range(16, 64, 16):
+        step = acc + (acc if how == "factor" else a[:, k : k + 16]) @ b[k : k + 16]
+        if how == "old":
+            other = other + acc
+        if how == "two":
+            other = other + a[:, k : k + 16] @ b[:16]
+        acc, other = (other, step) if how == "exchange" else (step, other)
+    return acc, {"plain": np.zeros_like(acc), "first": first}.get(how, other)
+
+
+@pytest.mark.parametrize("how", ["plain", "first", "two", "old", "exchange", "factor"])
+def test_a_product_is_added_to_the_carry_unless_somebody_needs_what_it_was(how: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((16, 64), (64, 16)))
+    c, d = (np.zeros((16, 16), np.float32) for _ in range(2))
+    summed(how)(a, b, c, d, config=RunConfig(executor="native"))
+    want = summed_in_numpy(a, b, how)
+    np.testing.assert_array_equal(c, want[0])
+    np.testing.assert_array_equal(d, want[1])
+
+
+def test_a_product_that_is_carried_is_never_copied() -> None:
+    a, b, c, d = (np.zeros(shape, np.float32) for shape in ((16, 64), (64, 16), (16, 16), (16, 16)))
+    program = summed("plain").lower(a, b, c, d)
+    (kernel,) = [f for f in program.functions.values() if f.func_type is not FunctionType.Orchestration]
+    made = kernel_source(kernel, "block")
+    assert len(set(re.findall(r"pto::matmul\((\w+),", made.text))) == 1
+    assert column_loops(made) == 1  # the store
 
 
 # --- order of accesses ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...ir.expr import Call, Var
@@ -44,7 +45,7 @@ class Control(Products):
                 carries.append(_Carry())
             elif isinstance(arg.type, ShapedType):
                 last = max(self._lives.end_of(stmt), self._lives.memory(arg))
-                carries.append(_Carry(self._carried(arg, last)))
+                carries.append(_Carry(self._carried(arg, last, [c.array for c in carries])))
                 first = arg.initValue
                 if self._lives.last(first) <= self._position and sum(first is a.initValue for a in stmt.iter_args) == 1:
                     self._group_vars.pop(first, None)  # nobody else needs it
@@ -52,9 +53,21 @@ class Control(Products):
                 raise Unsupported(f"a carry of type {arg.type}")
         return carries
 
-    def _carried(self, arg: Any, last: int) -> Array:
-        """Memory that holds a carry, with its initial value."""
+    def _carried(self, arg: Any, last: int, others: Sequence[Array | None]) -> Array:
+        """Memory that holds a carry, with its initial value: where that stands, if nobody else needs it."""
         shape = [static(e) for e in arg.type.shape]
+        first = self._value(arg.initValue)
+        if (
+            type(first) is Array
+            and self._is_own(first)
+            and first.is_packed
+            and first.shape == tuple(shape)
+            and all(other is None or other.root is not first.root for other in others)
+            and self._lives.is_last(arg.initValue, self._position, arg)
+        ):
+            self._keep(first, last)
+            self._values[arg] = first.seen(valid=self._valid(arg))
+            return self._values[arg]  # type: ignore[no-any-return]
         target = self._memory(arg.type.dtype, shape, last).seen(valid=self._valid(arg))
         self._put(arg.initValue, target)
         self._values[arg] = target

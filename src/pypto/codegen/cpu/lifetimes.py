@@ -29,6 +29,8 @@ class Lifetimes:
         self._last: dict[Var, int] = {}
         self._ends: dict[Any, int] = {}
         self._shares: dict[Var, list[Var]] = {}  # a variable -> others that may lie in its memory
+        self._shared: dict[Var, list[Var]] = {}  # the other way round
+        self._left: dict[Var, Var] = {}  # a carry -> the result of its loop
         self._writes: dict[Var | None, list[int]] = {}  # tensor parameter, or None: any other tensor -> positions
         self._parent: dict[Var, Var] = {}  # classes of variables that may share memory
         self._changes: dict[Var, list[int]] = {}  # a variable that is changed in place -> positions
@@ -74,10 +76,20 @@ class Lifetimes:
         return any(at > since for other, places in self._changes.items() if self._class(other) is of for at in places)
 
     def is_last(self, var: Var, position: int, result: Var) -> bool:
-        """Whether nobody but ``result`` needs the memory of a variable any more."""
-        of = self._class(var)
-        names = {v for pair in self._shares.items() for v in (pair[0], *pair[1]) if self._class(v) is of}
-        return all(self.last(other) <= position for other in {var, *names} - {result})
+        """Whether nobody but ``result`` needs what the memory of a variable holds, behind a position.
+
+        What a loop leaves behind is another value than what it carries meanwhile.
+        """
+        work, seen = [var], {var, result}
+        while work:
+            name = work.pop()
+            if self.last(name) > position:
+                return False
+            for other in (*self._shares.get(name, ()), *self._shared.get(name, ())):
+                if other not in seen and self._left.get(name) is not other and self._left.get(other) is not name:
+                    seen.add(other)
+                    work.append(other)
+        return True
 
     def adopt(self, var: Var, position: int) -> None:
         """A variable that is not of the program."""
@@ -111,6 +123,7 @@ class Lifetimes:
             self._loop_end[at] = self._ends[stmt] = self._count
             for arg, var in zip(stmt.iter_args, stmt.return_vars, strict=True):
                 self._join(arg, var)
+                self._left[arg] = var
         elif type(stmt) is IfStmt:
             self._uses(stmt.condition, at)
             for child in children:
@@ -164,6 +177,7 @@ class Lifetimes:
 
     def _join(self, operand: Var, var: Var) -> None:
         self._shares.setdefault(operand, []).append(var)
+        self._shared.setdefault(var, []).append(operand)
         # A tile that is loaded is no part of the tensor: what is stored there is another question.
         if isinstance(operand.type, TensorType) == isinstance(var.type, TensorType):
             self._parent[self._class(var)] = self._class(operand)

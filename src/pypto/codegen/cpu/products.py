@@ -38,7 +38,7 @@ class Products(Arithmetic):
             raise Unsupported(f"{call.op.name} that adds in {result}")
         if result.is_float_ != accumulator.is_float_:
             raise Unsupported(f"{call.op.name} of {a.dtype} to {result}")
-        target = self._product_target(var, call, acc)
+        target = self._product_target(var, call, acc, (a, b))
         sums = target
         if result is not accumulator:
             shape = [n for n in target.shape if isinstance(n, int)]
@@ -64,14 +64,17 @@ class Products(Arithmetic):
         acc = arrays[0] if first else None
         return acc, arrays[first], arrays[first + 1], arrays[-1] if with_bias else None
 
-    def _product_target(self, var: Var, call: Call, acc: Array | None) -> Array:
+    def _product_target(self, var: Var, call: Call, acc: Array | None, factors: Sequence[Array]) -> Array:
         """Where a product goes. A tile is added to in place, a tensor only if nobody needs what it was."""
         if acc is None:
             return self._buffer(var)
+        overlaps = any(factor.root is acc.root for factor in factors)
         if call.op.name.startswith("tile."):
             self._owned(acc, call.args[0])
+            if overlaps:
+                raise Unsupported(f"{call.op.name} of what it adds to")
             return acc
-        if not isinstance(acc.root, Var) and self._lives.is_last(call.args[0], self._position, var):  # type: ignore[arg-type]
+        if not overlaps and not isinstance(acc.root, Var) and self._lives.is_last(call.args[0], self._position, var):  # type: ignore[arg-type]
             return acc
         self._copy(var, acc)
         found: Array = self._values[var]

@@ -63,7 +63,7 @@ class Values:
         self._position = 0
         self._count = 0
         self._places: list[Span] = []
-        self._busy: list[tuple[int, int, int]] = []  # arena: begin, end, last position of use
+        self._busy: dict[object, tuple[int, int, int]] = {}  # root in the arena: begin, end, last position of use
         self._scratch = 0
         self._expressions = CppExpressions(self._scalar, self._scalar_call, self._checked_operand)
         self._span = function.span
@@ -286,18 +286,28 @@ class Values:
         start = self._position if first is None else first
         if self._group is not None:
             start = min(start, self._group.position)
-        self._busy = [item for item in self._busy if item[2] >= start]
+        self._busy = {root: item for root, item in self._busy.items() if item[2] >= start}
         at = 0
-        for begin, end, _ in sorted(self._busy):
+        for begin, end, _ in sorted(self._busy.values()):
             if at + size <= begin:
                 break
             at = max(at, end)
-        self._busy.append((at, at + size, max(last, self._position)))
+        root = object()
+        self._busy[root] = (at, at + size, max(last, self._position))
         self._scratch = max(self._scratch, at + size)
         name = self._fresh()
         element = storage(dtype)
         self._out.line(f"{element}* const {name} = reinterpret_cast<{element}*>(arena + {at}); (void){name};")
-        return Array(dtype, name, shape, packed(shape), shape, object())
+        return Array(dtype, name, shape, packed(shape), shape, root)
+
+    def _is_own(self, array: Array) -> bool:
+        """Whether an array stands in the arena."""
+        return array.root in self._busy
+
+    def _keep(self, array: Array, last: int) -> None:
+        """Memory of the arena is needed until ``last``, too."""
+        begin, end, until = self._busy[array.root]
+        self._busy[array.root] = (begin, end, max(last, until))
 
     # --- groups -------------------------------------------------------------------------------------------------------
 
