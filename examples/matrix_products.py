@@ -9,15 +9,15 @@ import numpy as np
 
 import pypto.language as pl
 
-BLOCK, SMALLEST, STEP = 256, 64, 256  # of a block; the inner dimension that it loads at a time
+BLOCK, SMALLEST, STEP = 256, 128, 256  # of a block; the inner dimension that it loads at a time
 
 
 @pl.jit
 def matrix_product(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
     rows, inner = a.shape
     cols = b.shape[1]
-    height = min(BLOCK, max(SMALLEST, rows // 4))
-    width = min(BLOCK, max(SMALLEST, cols // 4))
+    height = min(rows, BLOCK, max(SMALLEST, rows // 4))
+    width = min(cols, BLOCK, max(SMALLEST, cols // 4))
     step = min(STEP, inner)
     for i in pl.parallel(0, rows, height):
         for j in pl.parallel(0, cols, width):

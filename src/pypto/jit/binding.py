@@ -17,8 +17,6 @@ from ..runtime.element_types import dtype_of
 from .cache import scalar_key
 from .parameters import Parameter
 
-_ELEMENT_TYPES: dict[Any, DataType] = {}  # NumPy dtype -> element type, of those seen
-
 DynamicDims = Mapping[str, Mapping[int, Any]]
 
 
@@ -176,10 +174,7 @@ class Binder:
     def _tensor_item(self, parameter: Parameter, value: Any) -> tuple[tuple[int, ...], DataType]:
         name = parameter.name
         if type(value) is np.ndarray:
-            shape, found = value.shape, value.dtype
-            dtype = _ELEMENT_TYPES.get(found)
-            if dtype is None:
-                dtype = _ELEMENT_TYPES[found] = dtype_of(found, name)
+            shape, dtype = value.shape, dtype_of(value.dtype, name)
         else:
             shape, dtype = array_shape_and_dtype(value, name)
         if not shape:

@@ -31,6 +31,7 @@ _ML_NAMES = {
     "UINT4": "uint4",
 }
 _CACHE: dict[DataType, Any] = {}
+_FOUND: dict[Any, DataType] = {}  # the other way round; a dtype's name takes long to make
 
 
 def numpy_dtype(dtype: DataType) -> Any:
@@ -51,11 +52,16 @@ def numpy_dtype(dtype: DataType) -> Any:
 
 def from_numpy_dtype(dtype: Any) -> DataType:
     """The element type of a NumPy dtype (int64 gives INT64); ``TypeError`` if there is none."""
+    known = _FOUND.get(dtype) if isinstance(dtype, np.dtype) else None
+    if known is not None:
+        return known
     name = np.dtype(dtype).name
     for table in (_NUMPY_NAMES, _ML_NAMES):
         for ours, theirs in table.items():
             if ours != "INDEX" and theirs.rstrip("_") == name:
-                return getattr(DataType, ours)  # type: ignore[no-any-return]
+                found: DataType = getattr(DataType, ours)
+                _FOUND[np.dtype(dtype)] = found
+                return found
     names = dict.fromkeys(v.rstrip("_") for v in (*_NUMPY_NAMES.values(), *_ML_NAMES.values()))  # INDEX is int64 too
     supported = ", ".join(names)
     raise TypeError(f"Unsupported array dtype {name}. Supported: {supported}")

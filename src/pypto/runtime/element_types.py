@@ -40,8 +40,8 @@ def dtype_of(dtype: Any, name: str = "argument") -> DataType:
     """The element type of a NumPy or torch dtype (or itself); ``TypeError`` for one that programs can't have."""
     if isinstance(dtype, DataType):
         return dtype
-    text = str(dtype)
-    if text.startswith("torch."):
+    if type(dtype).__module__ == "torch":
+        text = str(dtype)
         found = FROM_TORCH_NAME.get(text[6:])
         if found is None:
             supported = ", ".join(f"torch.{n}" for n in FROM_TORCH_NAME)

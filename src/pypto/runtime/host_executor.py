@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -186,6 +187,7 @@ class HostProgram:
         self._positions = positions
         self._order_reads = order_reads
         self._bindings = bindings
+        self._tables: dict[tuple[int, bool], _KernelTable] = {}
 
     def run(self, tensors: Sequence[Any], scalars: Sequence[Any] = (), options: RunOptions | None = None) -> RunResult:
         """Run once. ``tensors``: arrays, which the program reads and writes in place; ``scalars``: ints, bools, NumPy
@@ -201,13 +203,15 @@ class HostProgram:
         if options.isolate:
             return self._run_isolated(runtime, tensors, arguments, values, options)
         runtime.bind(self._library)
-        callbacks = _Callbacks(self.kernels, runtime, options.by_parts)
+        table = self._tables.get((id(runtime), options.by_parts))
+        if table is None:
+            table = self._tables[id(runtime), options.by_parts] = _KernelTable(self.kernels, runtime, options.by_parts)
         args = (TensorArgument * max(len(tensors), 1))(*arguments)
         bits = (u64 * max(len(scalars), 1))(*values)
         program = Program(
             entry=self._entry,
             config=self._config,
-            kernels=ctypes.addressof(callbacks.table),
+            kernels=table.address,
             kernel_count=len(self.kernels),
             tensor_count=len(tensors),
             scalar_count=len(scalars),
@@ -218,10 +222,10 @@ class HostProgram:
         native = self._native_options(options)
         handle = runtime.library.pto_run(ctypes.byref(program), ctypes.byref(native), ctypes.byref(report))
         if handle is None:  # threads that never end use all of it
-            _ABANDONED.append((program, native, callbacks, args, bits, tensors))
+            _ABANDONED.append((program, native, table, args, bits, tensors))
         try:
             if report.code:
-                raise callbacks.error or self._error(report)
+                raise _raised_in_python(report) or self._error(report)
             records = runtime.records(handle) if native.record else ()
         finally:
             if handle is not None:
@@ -327,24 +331,35 @@ _CHECK = re.compile(r"the kernel threw an exception: @(\d+)@(.*)", re.DOTALL)
 _ABANDONED: list[Any] = []  # what threads that never end may touch
 
 
-class _Callbacks:
-    """The table of kernels, with Python functions wrapped. ``error``: what ended the run, if one of them raised it."""
+# What Python kernels raised and is to end a run, by the number that the run's report begins with.
+_raised: dict[int, BaseException] = {}
+_numbers = itertools.count()
+_RAISED = re.compile(r"python error (\d+): ")
+
+
+def _raised_in_python(report: Report) -> BaseException | None:
+    match = _RAISED.match(report.message.decode(errors="replace"))
+    return _raised.pop(int(match[1]), None) if match is not None else None
+
+
+class _KernelTable:
+    """The kernels as the runtime takes them, with Python functions wrapped."""
 
     def __init__(self, kernels: Sequence[Kernel], runtime: Any, by_parts: bool) -> None:
-        self.error: BaseException | None = None
         self._runtime = runtime
         self._alive: list[Any] = []
-        self.table = (KernelInfo * max(len(kernels), 1))()
+        self._table = (KernelInfo * max(len(kernels), 1))()
+        self.address = ctypes.addressof(self._table)
         for i, kernel in enumerate(kernels):
-            self.table[i].function = self._function(kernel)
-            self.table[i].name = kernel.name.encode()
+            self._table[i].function = self._function(kernel)
+            self._table[i].name = kernel.name.encode()
             if kernel.instead is not None:
                 wrapped = self._function(Kernel(kernel.name, kernel.instead))
                 ctypes.c_void_p.from_address(kernel.slot).value = wrapped
             if by_parts and kernel.parts:
                 words = (i64 * len(kernel.parts))(*kernel.parts)
                 self._alive.append(words)
-                self.table[i].parts = ctypes.addressof(words)
+                self._table[i].parts = ctypes.addressof(words)
 
     def _function(self, kernel: Kernel) -> int | None:
         function = kernel.function
@@ -354,14 +369,17 @@ class _Callbacks:
             return address_of(function)
         if not callable(function):
             raise TypeError(f"kernel '{kernel.name}': expected an address or a function, got {function!r}")
+        failed = self._runtime.library.pto_kernel_failed
 
         def call(args: Any) -> None:
             try:
                 function(KernelArgs(args))
             except BaseException as error:
                 # It can't cross C++, an interrupt neither: the run ends, and the caller gets it.
-                if self._runtime.library.pto_kernel_failed(f"{type(error).__name__}: {error}".encode()):
-                    self.error = error
+                number = next(_numbers)
+                _raised[number] = error
+                if not failed(f"python error {number}: {type(error).__name__}: {error}".encode()):
+                    del _raised[number]  # another one ends the run
 
         wrapped = KERNEL(call)
         self._alive.append(wrapped)
@@ -414,17 +432,17 @@ def _tensor_argument(array: Any, index: int) -> TensorArgument:
         raise TypeError(f"tensor {index} has element type {dtype}, which tasks can't take")
     if max(array.shape, default=0) >= 2**32:
         raise ValueError(f"tensor {index} has shape {array.shape}: extents must be below 2**32")
-    if any(n > 1 and (s < 0 or s % array.itemsize) for n, s in zip(array.shape, array.strides, strict=True)):
-        raise ValueError(
-            f"tensor {index} has byte strides {array.strides}: negative ones, and parts of elements, can't be taken"
-        )
-    made = TensorArgument(data=array.ctypes.data, base=array.ctypes.data, ndims=array.ndim, dtype=code)
-    made.bytes = (
-        array.itemsize + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) if array.size else 0
-    )
-    for i, (extent, stride) in enumerate(zip(array.shape, array.strides, strict=True)):
-        made.shapes[i] = extent
-        made.strides[i] = stride // array.itemsize
+    rank, size, reach = array.ndim, array.itemsize, array.nbytes
+    if reach and not array.flags.c_contiguous:
+        if any(n > 1 and (s < 0 or s % size) for n, s in zip(array.shape, array.strides, strict=True)):
+            raise ValueError(
+                f"tensor {index} has byte strides {array.strides}: negative ones, and parts of elements, can't be taken"
+            )
+        reach = size + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
+    address = array.__array_interface__["data"][0]
+    made = TensorArgument(data=address, bytes=reach, base=address, ndims=rank, dtype=code)
+    made.shapes[:rank] = array.shape
+    made.strides[:rank] = [s // size for s in array.strides]
     return made
 
 

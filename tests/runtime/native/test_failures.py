@@ -4,9 +4,11 @@ import re
 import threading
 import time
 
+import numpy as np
 import pytest
 from native_kit import Suite, entry_name, zeros
 
+from pypto.runtime import host_executor
 from pypto.runtime.host_executor import HostProgram, RunOptions, TaskError
 
 suite = Suite(
@@ -226,6 +228,31 @@ def test_what_a_python_kernel_raises_arrives(kind, options):
     assert caught.value is raised
     assert x[0] == 0
     assert_works(options)
+
+
+def test_runs_at_the_same_time_get_their_own_errors():
+    both = threading.Barrier(2)
+
+    def python(args):
+        both.wait(60)
+        raise ValueError(str(args.tensor(0)[0]))
+
+    program = suite.program("python", {"python": python})
+    found = {}
+
+    def run(number):
+        try:
+            program.run([np.full(1, number, np.float32)], [], RunOptions(workers=1))
+        except ValueError as error:
+            found[number] = str(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {1: "1.0", 2: "2.0"}
+    assert not host_executor._raised
 
 
 def test_what_a_python_kernel_raises_behind_the_first_error_does_not_replace_it():
