@@ -80,6 +80,17 @@ def test_softmax_is_three_loops_and_keeps_its_exponentials() -> None:
     assert made.scratch < 64 * 100 * 4 * 2 + 1024  # the scratch operands of the reductions, and one row
 
 
+@pytest.mark.parametrize("columns, ahead", [(1024, True), (1023, False), (512, False)])
+def test_long_rows_of_large_tensors_are_asked_for_ahead(columns: int, ahead: bool) -> None:
+    """The next row, and room for the results, in the loop over exponentials."""
+    b = Builder("softmax")
+    x = b.load(b.param(matrix(2048, columns)), [8, columns])
+    b.op("tile.store", softmax(b, x), extents([0, 0]), b.param(matrix(2048, columns), ParamDirection.Out))
+    before, found, behind = source(b).text.partition("pto::fetch<0>(next0 + b, e - b);")
+    assert bool(found) is ahead
+    assert not ahead or ("exp" not in before and "pto::fetch<1>" in behind.partition("exp")[0])
+
+
 def test_cheap_values_are_computed_again() -> None:
     """Layer normalisation: the difference from the mean is not kept, so that there is no buffer for it."""
     b = Builder("norm")

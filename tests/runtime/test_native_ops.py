@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from tests.runtime.native_ops_kit import (
     within,
 )
 
+from pypto.codegen.cpu import rows
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import MemorySpace, PadValue, ParamDirection
 from pypto.ir.expr import ConstInt, Expr, MakeTuple, index_const
@@ -464,7 +466,11 @@ EXACT, ROUNDED = 150, 50
 @pytest.fixture(scope="module")
 def chains() -> tuple[Native, list[Chain]]:
     made = [Chain(f"chain_{seed}", seed, exact=seed < EXACT) for seed in range(EXACT + ROUNDED)]
-    return Native([chain.function for chain in made], per_source=16), made
+    # Long rows of large tensors are done by parts: here all of 64 columns and more.
+    with mock.patch.multiple(rows, _FAR_BYTES=0, _LONG_ROW=64, _PART=16):
+        native = Native([chain.function for chain in made], per_source=16)
+    assert any("pto::fetch" in native.text(chain.function) for chain in made)
+    return native, made
 
 
 @pytest.mark.parametrize("seed", range(EXACT))

@@ -16,10 +16,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ir.dtype import DataType
+from ...ir.expr import ConstInt, Var
 from .arrays import Array, Size, is_narrow_float, offset, product, storage, times, working
 
 # Beyond this many simple operations a value is kept for a later loop instead of being computed again.
 _CHEAP = 3
+# Rows of tensors of at least so many bytes, and so many columns, are asked for while the row before is computed: a core
+# that waits for memory and then computes does each in turn. The loop that does so goes by parts of a row.
+_FAR_BYTES = 4 << 20
+_LONG_ROW = 1024
+_PART = 256
 _COSTS = {"pto::math::m": 1, "pto::math": 20, "pto::quotient": 4, "pto::converted": 3}
 
 
@@ -144,6 +150,7 @@ class RowPrinter:
             out.open("{")
             opened = 1
         self._pointers()
+        fetching = self._choose_fetching(loops)
         last = max((level for level, _ in loops), default=-1)
         pending = [n for n in group.nodes if n.narrow and not n.fold and n.target is None]
         narrow_stores = [n for n in group.stores if n.narrow]
@@ -156,7 +163,7 @@ class RowPrinter:
                 narrow_stores.remove(node)
             for (at, columns), sinks in loops.items():
                 if at == level:
-                    self._loop(columns, sinks)
+                    self._loop(columns, sinks, (at, columns) == fetching)
         for _ in range(opened):
             out.close()
 
@@ -207,6 +214,38 @@ class RowPrinter:
             return False
         (shape,) = shapes
         return all(a.is_packed and a.valid == a.shape for a in arrays) and shape[:-1] == group.rows
+
+    # --- fetching ahead -----------------------------------------------------------------------------------------------
+
+    def _choose_fetching(self, loops: dict[tuple[int, Size], list[Node]]) -> tuple[int, Size] | None:
+        """The loop in which the next row, and room for the results, are asked for: the longest of those that find their
+        row in the cache, and that come before results are stored, if there are such."""
+        first = min((level for level, _ in loops), default=0)
+        later = [key for key in loops if key[0] > first and isinstance(key[1], int) and key[1] >= _LONG_ROW]
+        if not later or all(index == "0" for index in self._indices):
+            return None
+
+        def cost(key: tuple[int, Size]) -> tuple[bool, int]:
+            before = not any(node in self._group.stores for node in loops[key])
+            return before, sum(o.cost for node in loops[key] for o in node.operands if type(o) is Node)
+
+        return max(later, key=cost)
+
+    def _fetch(self, level: int) -> list[str]:
+        """Statements that ask for what is needed next, in columns from ``b`` to ``e``."""
+        axis = max(i for i, index in enumerate(self._indices) if index != "0")
+        found: list[str] = []
+        for array in dict.fromkeys(self._group.reads):
+            step = self._strides(array)[axis]
+            if _is_far(array) and step != 0:
+                name, row = f"next{len(found)}", self._pointer(array)
+                there = f"{self._indices[axis]} + 1 < {self._group.rows[axis]}"
+                self._out.line(f"{storage(array.dtype)}* const {name} = {there} ? {row} + {step} : {row};")
+                found.append(f"pto::fetch<0>({name} + b, e - b);")
+        for node in self._group.stores:
+            if node.level > level and node.target is not None and _is_far(node.target):
+                found.append(f"pto::fetch<1>({self._pointer(node.target)} + b, e - b);")
+        return found
 
     # --- printing -----------------------------------------------------------------------------------------------------
 
@@ -261,7 +300,7 @@ class RowPrinter:
         value = self._row_value(node.operands[0])
         self._out.line(_stored(node, f"{self._pointer(node.target)}", value))
 
-    def _loop(self, columns: Size, sinks: list[Node]) -> None:
+    def _loop(self, columns: Size, sinks: list[Node], fetches: bool) -> None:
         out = self._out
         reductions: dict[str, list[str]] = {}
         for node in sinks:
@@ -276,12 +315,19 @@ class RowPrinter:
             for inner in self._wide(node):
                 if inner.keep is not None:
                     self._pointer(inner.keep)
+        asked = self._fetch(sinks[0].level - (sinks[0].fold != "")) if fetches else []
+        begin, end = "0", str(product([*self._group.rows, columns]) if self._flat else columns)
+        if asked:
+            out.open(f"for (int64_t b = 0; b < {end}; b += {_PART}) {{")
+            out.line(f"const int64_t e = std::min<int64_t>(b + {_PART}, {end});")
+            for line in asked:
+                out.line(line)
+            begin, end = "b", "e"
         simple = all(not node.atomic for node in sinks)
         if simple:
             clauses = "".join(f" reduction({op}: {', '.join(names)})" for op, names in reductions.items())
             out.line(f"#pragma omp simd{clauses}")
-        extent = product([*self._group.rows, columns]) if self._flat else columns
-        out.open(f"for (int64_t c = 0; c < {extent}; ++c) {{")
+        out.open(f"for (int64_t c = {begin}; c < {end}; ++c) {{")
         values: dict[Any, str] = {}
         # All that is read first: a store may overwrite it.
         found = [(node, self._value(node.operands[0], values, node)) for node in sinks]
@@ -292,6 +338,8 @@ class RowPrinter:
                 assert node.target is not None
                 out.line(_stored(node, f"&{self._element(node.target)}", value))
         out.close()
+        if asked:
+            out.close()
         for node in sinks:
             if node.fold:
                 self._end_fold(node)
@@ -374,6 +422,16 @@ class RowPrinter:
             self._out.line(f"if (nan{node.number}) {name} = NAN;")
         if is_narrow_float(node.dtype):
             self._out.line(f"{name} = pto::rounded<{storage(node.dtype)}>({name});")
+
+
+def _is_far(array: Array) -> bool:
+    """Whether an array is long rows of a tensor that no cache near a core holds."""
+    if not isinstance(array.root, Var) or not isinstance(array.shape[-1], int) or array.shape[-1] < _LONG_ROW:
+        return False
+    size: Size = max(array.dtype.get_bit() // 8, 1)
+    for extent in array.root.type.shape:  # type: ignore[attr-defined]
+        size = times(size, extent.value if type(extent) is ConstInt else 1)
+    return isinstance(size, int) and size >= _FAR_BYTES
 
 
 def _is_kept(value: Node, sink: Node) -> bool:

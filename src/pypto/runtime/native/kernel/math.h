@@ -57,20 +57,20 @@ PTO_INLINE float polynomial(float x, float first, More... more) {
 // At most 1.1 ulp, subnormal results included.
 PTO_INLINE float exp(float x) {
     using namespace detail;
-    const float above = x > 89.0f ? 89.0f : x;               // infinity from 88.72 on
-    const float bounded = above < -104.0f ? -104.0f : above;  // 0 from -103.98 on
-    // 2^n * e^r with |r| <= log(2) / 2. Adding 1.5 * 2^23 rounds, and leaves n in the low bits.
-    const float shifted = fused(bounded, 1.44269504f, 12582912.0f);
-    const float n = shifted - 12582912.0f;
-    const float r = fused(n, 2.12194440e-4f, fused(n, -0.693359375f, bounded));
+    // 2^n * e^r with |r| <= log(2) / 2. Adding 1.5 * 2^23 rounds; with 126 more the low bits are the exponent of 2^(n-1).
+    constexpr float magic = 12582912.0f + 126.0f;
+    const float shifted = fused(x, 1.44269504f, magic);
+    const float n = shifted - magic;
+    const float r = fused(n, 2.12194440e-4f, fused(n, -0.693359375f, x));
     const float p = polynomial(r, 0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558aap-5f, 0x1.12396cp-7f, 0x1.6a5234p-10f);
     const float e = 1.0f + fused(r * r, p, r);
-    // In two steps: 2^n itself may be no normal number.
-    const int32_t power = static_cast<int32_t>(bits_of(shifted) - bits_of(12582912.0f));
-    const int32_t half = power >> 1;
-    const float first = float_of(static_cast<uint32_t>(half + 127) << 23);
-    const float second = float_of(static_cast<uint32_t>(power - half + 127) << 23);
-    return e * first * second;
+    // In two steps, since 2^n itself may be no normal number: 2^(n-1), or 2^-125 if that is more, and what is missing.
+    const int32_t power = static_cast<int32_t>(bits_of(shifted)), least = static_cast<int32_t>(bits_of(magic - 124.0f));
+    const int32_t first = power > least ? power : least;
+    const float most = e * float_of(static_cast<uint32_t>(first) << 23);
+    const float made = most * float_of((static_cast<uint32_t>(power - first) << 23) + bits_of(2.0f));
+    const float bounded = x > 88.8f ? INFINITE : made;  // from 88.72 on
+    return x < -104.0f ? 0.0f : bounded;                // from -103.98 on
 }
 
 // At most 0.9 ulp. Of 0: -infinity, of negative numbers: NaN.

@@ -146,6 +146,14 @@ inline char* kernel_arena(size_t bytes) {
     return arena.place;
 }
 
+// --- memory ahead ---------------------------------------------------------------------------------------------------
+
+// Asks for elements that are read, or written, soon.
+template <int kWrite, typename T>
+PTO_INLINE void fetch(const T* from, int64_t count) {
+    for (int64_t i = 0; i < count; i += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(from + i, kWrite, 2);
+}
+
 // --- elements -------------------------------------------------------------------------------------------------------
 
 PTO_INLINE float quotient(float a, float b) { return a / b; }
