@@ -8,7 +8,7 @@ import numpy as np
 
 import pypto.language as pl
 
-ROWS, COLS, STEP = 128, 128, 512  # the block of a task, and how much of the inner dimension it loads at a time
+ROWS, COLS, STEP = 256, 128, 512  # the block of a task, and how much of the inner dimension it loads at a time
 FEW, WIDE = 16, 1024  # so few rows wait for the weights, and wide blocks of these stream fast
 
 
@@ -33,7 +33,8 @@ def narrow(value: pl.Tensor, like: pl.Tensor):
 def gelu_mlp(x: pl.Tensor, up: pl.Tensor, down: pl.Tensor, out: pl.Out[pl.Tensor]):
     rows = x.shape[0]
     wide = WIDE if up.shape[1] % WIDE == 0 else WIDE // 2
-    band, cols = min(ROWS, rows), min(wide if rows <= FEW else COLS, x.shape[1])
+    tall = ROWS if rows % ROWS == 0 else ROWS // 2
+    band, cols = min(tall, rows), min(wide if rows <= FEW else COLS, x.shape[1])
     hidden = pl.create_tensor([rows, up.shape[1]], dtype=x.dtype)
     for row in pl.parallel(0, rows, band):
         for col in pl.parallel(0, up.shape[1], cols):

@@ -165,6 +165,17 @@ def test_few_rows_or_columns(form):
             check(form, types, m, n, k, layouts, i, bool(i // 2 % 2), (integers, normal)[i // 4 % 2])
 
 
+def test_some_rows_by_a_large_matrix(form):
+    """The matrix streams by, without being packed, if its rows are contiguous."""
+    rng = np.random.default_rng(3)
+    for types in each(form):
+        for i in range(24):
+            m, n = int(rng.integers(1, 70)), int(rng.integers(10, 1500))
+            k = 33000 // n + int(rng.integers(1, 40))
+            layouts = [LAYOUTS[int(rng.integers(0, 3))], "rows"]
+            check(form, types, m, n, k, layouts, i, bool(i % 2), (integers, normal)[i // 2 % 2])
+
+
 @pytest.mark.parametrize(
     "m, n, k",
     [

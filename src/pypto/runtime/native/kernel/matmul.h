@@ -46,6 +46,10 @@ constexpr int64_t kDepth = 512;     // words of k in a block: c is read and writ
 constexpr int64_t kHeight = 192;    // rows in a block of a: it stays in the second cache
 constexpr int64_t kWidth = 1024;    // columns in a block of b: two megabytes, for the third
 constexpr int64_t kThin = 8;        // so few rows (columns) are multiplied while b (a) streams by, without packing it
+constexpr int64_t kStreamedRows = 64;  // so many rows are multiplied while a b of kStreamedSize elements streams by
+constexpr int64_t kStreamedSize = 32768;
+constexpr int64_t kSums = 32768;    // of them, of kSumsWidth columns at most, that stay in the second cache
+constexpr int64_t kSumsWidth = 2048;
 constexpr int64_t kStep = 8;        // rows of b that stream by together
 
 // --- memory ---------------------------------------------------------------------------------------------------------
@@ -248,7 +252,8 @@ PTO_MM_INLINE Number total(typename VecOf<Number, N>::type v) {
 
 // --- policies: what a word of 32 bits is ----------------------------------------------------------------------------
 
-// `kGroup` elements along k make a word. `lanes`: the bits of elements side by side, one a lane; `four`: words of elements
+// `kGroup` elements along k make a word. Of policies with floats, `pair` gives the words of 2 * kLanes columns, in an
+// order that `order` undoes for sums. `kGroup` elements along k make a word. `lanes`: the bits of elements side by side, one a lane; `four`: words of elements
 // that follow each other along k; `step`: a word of a by words of b.
 
 struct Floats {
@@ -275,6 +280,11 @@ struct Floats {
         }
     }
     static PTO_MM_INLINE Sum step(Sum sum, uint32_t a, U32 b) { return multiply_add(sum, float_of(a), (F32)b); }
+    template <class T>
+    static PTO_MM_INLINE void pair(U32 (&made)[2], const T* from, int64_t) {
+        made[0] = lanes(from, kLanes), made[1] = lanes(from + kLanes, kLanes);
+    }
+    static PTO_MM_INLINE void order(Sum (&)[2]) {}
 };
 
 #if PTO_MM_512 && defined(__AVX512BF16__)
@@ -293,6 +303,19 @@ struct Bf16Pairs {
     static PTO_MM_INLINE U32x4 four(const bf16* from) { return load<U32x4>(from); }
     static PTO_MM_INLINE Sum step(Sum sum, uint32_t a, U32 b) {
         return (F32)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(static_cast<int>(a)), (__m512bh)b);
+    }
+    // Of each 128 bits of two rows the lower half makes words of the first vector, the upper half of the second.
+    static PTO_MM_INLINE void pair(U32 (&made)[2], const bf16* from, int64_t along) {
+        const __m512i row = load<__m512i>(from), next = load<__m512i>(from + along);
+        made[0] = (U32)_mm512_maskz_unpacklo_epi16(~0u, row, next);
+        made[1] = (U32)_mm512_maskz_unpackhi_epi16(~0u, row, next);
+    }
+    static PTO_MM_INLINE void order(Sum (&sums)[2]) {
+        const __m512 low = (__m512)sums[0], high = (__m512)sums[1];
+        const __m512 begin = _mm512_maskz_shuffle_f32x4(0xffff, low, high, 0x44);  // lanes 0 and 1 of both
+        const __m512 end = _mm512_maskz_shuffle_f32x4(0xffff, low, high, 0xee);    // lanes 2 and 3
+        sums[0] = (F32)_mm512_maskz_shuffle_f32x4(0xffff, begin, begin, 0xd8);     // 0, 2, 1, 3
+        sums[1] = (F32)_mm512_maskz_shuffle_f32x4(0xffff, end, end, 0xd8);
     }
 };
 #endif
@@ -421,6 +444,23 @@ inline void pack_wide(uint32_t* to, int64_t width, int64_t there, const T* from,
                     made |= Policy::lanes(from + j * along + i, there - i) << static_cast<int>(32 / group * j);
                 }
                 store(to + i, made);
+            }
+        }
+    }
+}
+
+// Several whole panels of kTileColumns side by side, row by row: memory gives long runs sooner.
+template <class Policy, int kPanels, class T>
+inline void pack_panels(uint32_t* to, int64_t panel, const T* from, int64_t along, int64_t k) {
+    constexpr int group = Policy::kGroup;
+    for (int64_t at = 0; at < k; at += group, to += kTileColumns, from += group * along) {
+        for (int p = 0; p < kPanels; ++p) {
+            for (int i = 0; i < kTileColumns; i += kLanes) {
+                U32 made = Policy::lanes(from + p * kTileColumns + i, kLanes);
+                for (int j = 1; j < group; ++j) {
+                    made |= Policy::lanes(from + j * along + p * kTileColumns + i, kLanes) << (32 / group * j);
+                }
+                store(to + p * panel + i, made);
             }
         }
     }
@@ -647,7 +687,16 @@ struct Blocked {
     static bool in_place(int64_t count, bool direct) { return direct && count % kLanes == 0; }
 
     void pack_b(uint32_t* to, const Block& block, bool direct) const {
-        for (int64_t j = 0; j < block.columns; j += kTileColumns) {
+        int64_t j = 0;
+        constexpr int kPanels = 4;
+        if (b_col == 1 && !direct && !Policy::kBiased && block.k % kGroup == 0) {
+            for (; j + kPanels * kTileColumns <= block.columns; j += kPanels * kTileColumns) {
+                const int64_t panel = kTileColumns * block.words;
+                pack_panels<Policy, kPanels>(to, panel, b + block.first * b_row + block.column + j, b_row, block.k);
+                to += kPanels * panel;
+            }
+        }
+        for (; j < block.columns; j += kTileColumns) {
             const int64_t count = std::min<int64_t>(kTileColumns, block.columns - j), width = up(count, kLanes);
             if (!in_place(count, direct)) {
                 const B* from = b + block.first * b_row + (block.column + j) * b_col;
@@ -698,6 +747,112 @@ struct Blocked {
                     tile.a = reinterpret_cast<const char*>(a + (row + i) * a_row + block.first * a_col);
                 }
                 multiply<Policy, kPacked>(tile, step, c + (row + i) * c_row + block.column + j);
+            }
+        }
+    }
+};
+
+// --- some rows: b streams by ------------------------------------------------------------------------------------------
+
+// Up to kSome rows of a, by a b whose rows are contiguous, in long runs: packing it would take longer than it saves. Sums of
+// some columns stay in the second cache meanwhile.
+template <class Policy, class A, class B>
+struct Streamed {
+    static constexpr int kGroup = Policy::kGroup;
+    static constexpr int kColumns = 2 * kLanes;
+    typedef typename Policy::Sum Sum;
+
+    float* c;
+    int64_t c_row;
+    const A* a;
+    int64_t a_row, a_col;
+    const B* b;
+    int64_t b_row;
+    int64_t m, n, k;
+    bool accumulate;
+
+    void run() const {
+        const int64_t words = parts(k, kGroup), width = std::min({up(n, kColumns), kSumsWidth, kSums / m / kColumns * kColumns});
+        // One line more than they need: else rows would share few places of the first cache.
+        const int64_t depth = up(words, kLanes) + kLanes, stride = width + kColumns;
+        uint32_t* const left = static_cast<uint32_t*>(workspace(static_cast<size_t>(m * (depth + stride)) * 4));
+        float* const sums = reinterpret_cast<float*>(left + m * depth);
+        for (int64_t i = 0; i < m; ++i) take_row(left + i * depth, a + i * a_row, depth);
+        for (int64_t j = 0; j < n; j += width) {
+            const int64_t columns = std::min(width, n - j);
+            for (int64_t at = 0; at < words; at += kWords) {
+                for (int64_t i = 0; i < columns; i += kColumns) {
+                    U32 right[kWords][2];
+                    take_columns(right, at * kGroup, j + i, columns - i);
+                    if (at == 0) {
+                        add<true>(sums + i, stride, left, depth, right);
+                    } else {
+                        add<false>(sums + i, stride, left + at, depth, right);
+                    }
+                }
+            }
+            for (int64_t i = 0; i < m; ++i) finish(c + i * c_row + j, sums + i * stride, columns);
+        }
+    }
+
+   private:
+    // Words along k at a time: twice as many registers; and rows of b, of which memory fetches few well ahead.
+    static constexpr int kWords = kLanes == 16 && kGroup == 1 ? 8 : 4;
+    static constexpr std::make_integer_sequence<int, kWords> each{};
+
+    void take_row(uint32_t* to, const A* from, int64_t depth) const {
+        const int64_t words = parts(k, kGroup);
+        if (a_col == 1 && sizeof(A) * kGroup == 4) {
+            to[words - 1] = 0;
+            std::memcpy(to, from, static_cast<size_t>(k) * sizeof(A));
+        } else {
+            for (int64_t w = 0; w < words; ++w) {
+                to[w] = word<Policy>(from + w * kGroup * a_col, a_col, k - w * kGroup);
+            }
+        }
+        for (int64_t w = words; w < depth; ++w) to[w] = 0;
+    }
+
+    PTO_MM_INLINE void take_columns(U32 (&right)[kWords][2], int64_t first, int64_t column, int64_t count) const {
+        const B* from = b + first * b_row + column;
+        if (count >= kColumns && first + kWords * kGroup <= k) {
+            unrolled(each, [&](auto w) __attribute__((always_inline)) {
+                Policy::pair(right[w], from + w * kGroup * b_row, b_row);
+            });
+        } else {
+            alignas(64) B copy[kWords * kGroup][kColumns] = {};
+            const size_t bytes = static_cast<size_t>(std::min<int64_t>(count, kColumns)) * sizeof(B);
+            for (int64_t r = 0; r < kWords * kGroup && first + r < k; ++r) std::memcpy(copy[r], from + r * b_row, bytes);
+            unrolled(each, [&](auto w) __attribute__((always_inline)) {
+                Policy::pair(right[w], copy[w * kGroup], kColumns);
+            });
+        }
+    }
+
+    template <bool kFirst>
+    PTO_MM_INLINE void add(float* to, int64_t stride, const uint32_t* left, int64_t depth,
+                           const U32 (&right)[kWords][2]) const {
+        for (int64_t i = 0; i < m; ++i, to += stride, left += depth) {
+            Sum low{}, high{};
+            if constexpr (!kFirst) low = load<Sum>(to), high = load<Sum>(to + kLanes);
+            unrolled(each, [&](auto w) __attribute__((always_inline)) {
+                low = Policy::step(low, left[w], right[w][0]);
+                high = Policy::step(high, left[w], right[w][1]);
+            });
+            store(to, low);
+            store(to + kLanes, high);
+        }
+    }
+
+    void finish(float* to, const float* from, int64_t columns) const {
+        for (int64_t i = 0; i < columns; i += kColumns) {
+            Sum sums[2] = {load<Sum>(from + i), load<Sum>(from + i + kLanes)};
+            Policy::order(sums);
+            for (int half = 0; half < 2; ++half) {
+                const int64_t at = i + half * kLanes, count = columns - at;
+                if (count <= 0) break;
+                if (accumulate) sums[half] += load_some<Sum>(to + at, count);
+                store_some(to + at, sums[half], count);
             }
         }
     }
@@ -878,6 +1033,12 @@ void matmul(C* c, int64_t c_row, const A* a, int64_t a_row, int64_t a_col, const
     // Strides that nothing is multiplied by.
     if (n == 1) b_col = 1;
     if (m == 1) a_row = 1;
+    if constexpr (!mm::kIntegers<A, B>) {
+        if (m <= mm::kStreamedRows && b_col == 1 && n * k >= mm::kStreamedSize) {
+            typedef typename mm::PolicyOf<A, B>::type Policy;
+            return mm::Streamed<Policy, A, B>{c, c_row, a, a_row, a_col, b, b_row, m, n, k, accumulate}.run();
+        }
+    }
     if (m <= mm::kThin && (b_col == 1 || b_row == 1)) {
         const mm::Thin<C, A, B> thin{c, c_row, a, a_row, a_col, b, b_row, b_col, m, n, k, accumulate};
         thin.run(static_cast<C*>(mm::workspace(static_cast<size_t>(thin.left_size(m, k)) * sizeof(C))));
