@@ -31,6 +31,11 @@ class Control(Products):
     def _stmt(self, stmt: Any) -> None:
         raise NotImplementedError
 
+    def _is_parameter(self, var: Any) -> bool:
+        """Whether a carry or a result is a tensor that the kernel was given."""
+        name = self._names.name(var) if isinstance(var.type, TensorType) else None
+        return any(name is param for param in self._function.params)
+
     def _enter_carries(self, stmt: Any) -> list[_Carry]:
         carries = []
         for arg in stmt.iter_args:
@@ -39,7 +44,7 @@ class Control(Products):
                 self._out.line(f"{scalar_type(arg.type.dtype)} {name} = {self._text(arg.initValue)};")
                 self._values[arg] = name
                 carries.append(_Carry(name=name))
-            elif isinstance(arg.type, TensorType) and self._names.name(arg) in self._function.params:
+            elif self._is_parameter(arg):
                 self._values[arg] = self._array(arg.initValue)
                 carries.append(_Carry())
             elif isinstance(arg.type, ShapedType):
@@ -111,7 +116,7 @@ class Control(Products):
                 name = self._fresh(var)
                 self._out.line(f"{scalar_type(var.type.dtype)} {name}{{}};")
                 carries.append(_Carry(name=name))
-            elif isinstance(var.type, TensorType) and self._names.name(var) in self._function.params:
+            elif self._is_parameter(var):
                 carries.append(_Carry())
             else:
                 carries.append(_Carry(self._buffer(var)))
