@@ -9,18 +9,20 @@ from typing import Any
 
 from ..analysis.overwrites import narrowing_of
 from ..codegen.host import for_host
+from ..codegen.host_results import with_results
 from ..codegen.orchestration import OrchestrationResult, generate_orchestration
 from ..codegen.runtime_names import HOST
 from ..ir.enums import CoreType
 from ..ir.program import Function, Program
 from ..ir.type import ScalarType, TensorType
 from .build import build, load
-from .host_executor import CONFIG, ENTRY, HostProgram, RunOptions, RunResult
+from .host_executor import CONFIG, ENTRY, HostProgram, Kernel, RunOptions, RunResult
 from .interpreted_kernels import interpreted_kernels
 from .native_kernels import KERNEL_FLAGS, NativeKernels, native_kernels
 from .native_library import SOURCES
 from .native_products import Products
 from .scalar_args import to_bits
+from .taken_results import Taker, allocated
 from .task_records import RunRecord
 from .touched_parts import parts_of_kernels
 
@@ -35,11 +37,14 @@ _INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
 class EmittedCode:
     """What is emitted for one Orchestration function of a program behind all passes, not compiled yet.
 
+    ``results``: how it hands over what it returns; ``params``: those that a caller gives, of all that it has.
+
     Raises what :func:`.codegen.generate_orchestration` does.
     """
 
     def __init__(self, program: Program, name: str) -> None:
-        self.program = for_host(program)
+        self.program, self.results = with_results(for_host(program), name)
+        self.params = _function(program, name).params
         self.function = _function(self.program, name)
         self.result: OrchestrationResult = generate_orchestration(self.program, self.function, runtime=HOST)
 
@@ -62,7 +67,8 @@ class EmittedProgram:
     def __init__(self, program: Program, name: str, native: bool = False) -> None:
         code = EmittedCode(program, name)
         sources = [("orchestration.cpp", code.result.code)]
-        kernels = native_kernels(code.kernels()) if native else None
+        taker = code.results.taker
+        kernels = native_kernels([k if k is not taker else None for k in code.kernels()]) if native else None
         flags_of: dict[str, Sequence[str]] = {"orchestration.cpp": _FLAGS}
         if kernels is not None and kernels.made:
             sources.append(("kernels.cpp", kernels.text))
@@ -95,6 +101,11 @@ class EmittedProgram:
         )
         if native is not None:
             callable_kernels = native.bind(library, callable_kernels)
+        self.results, self._params = code.results, code.params
+        taker = code.results.taker
+        self._taker = Taker(taker) if taker is not None else None
+        if taker is not None:
+            callable_kernels[kernels.index(taker)] = Kernel(taker.name, self._taker, taker.span)
         self._host = HostProgram(
             library,
             callable_kernels,
@@ -143,8 +154,31 @@ class EmittedProgram:
         """Run on arrays, which are read and written in place, and Python or NumPy scalars, in the order of the
         function's parameters.
         """
-        if len(args) != len(self.function.params):
-            raise TypeError(f"'{self.function.name}' takes {len(self.function.params)} arguments, got {len(args)}")
+        return self.call(args, options)[1]
+
+    def call(self, args: Sequence[Any], options: RunOptions | None = None) -> tuple[list[Any], RunResult]:
+        """As :meth:`run`; also what the function returns: of its arguments the arrays that were passed, or parts of
+        them that share their memory. An empty list if ``results.missing`` says why.
+        """
+        if len(args) != len(self._params):
+            raise TypeError(f"'{self.function.name}' takes {len(self._params)} arguments, got {len(args)}")
+        args = [*args, *allocated(self.results, self.function, args)]
+        if self._taker is None:
+            result = self._run(args, options)
+            return [args[i] for i in self.results.returned if i is not None], result
+        if options is not None and options.isolate:
+            raise TypeError(
+                f"a run of '{self.function.name}' can't be isolated: the function returns numbers, parts of tensors, "
+                "or tensors that it makes in loops, which only this process can take"
+            )
+        ticket = self._taker.open([args[i] for i in self._tensors])
+        try:
+            result = self._run([*args, ticket], options)
+        finally:
+            taken = self._taker.close(ticket)
+        return taken, result
+
+    def _run(self, args: Sequence[Any], options: RunOptions | None) -> RunResult:
         return self._host.run(
             [args[i] for i in self._tensors], [to_bits(args[i], dtype) for i, dtype in self._scalars], options
         )

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..analysis.callees import returned_params
+from .._lazy import np
 from ..diag.errors import InternalError
 from ..ir.program import Function, Program
 from ..ops.values import ArrayValue
@@ -54,7 +54,6 @@ class NativeExecutor:
         self._name = name
         self._lock = threading.Lock()
         self._made: EmittedProgram | None = None
-        self._returned: tuple[int | None, ...] = ()
         self._reason = ""
         self.interpreted_ns = 0
 
@@ -105,9 +104,8 @@ class NativeExecutor:
         if function is None:
             raise NotNative(f"there is no function '{self._name}' behind the passes")
         made = EmittedProgram(program, self._name, native=True)
-        self._returned = returned_params(function, program) or ()
-        if any(index is None for index in self._returned):
-            raise NotNative("it returns something else than its arguments")
+        if made.results.missing:
+            raise NotNative(made.results.missing)
         return made
 
     def run(self, values: Sequence[Any], config: RunConfig) -> tuple[list[Any], RunResult]:
@@ -122,8 +120,8 @@ class NativeExecutor:
             timeout=config.timeout,
             isolate=config.isolate,
         )
-        result = program.run(arguments, options)
-        return [values[i] for i in self._returned if i is not None], result
+        returned, result = program.call(arguments, options)
+        return [ArrayValue(value) if isinstance(value, np.ndarray) else value for value in returned], result
 
 
 _told: set[str] = set()
