@@ -7,6 +7,7 @@ import pytest
 
 import pypto.language as pl
 from pypto import ir
+from pypto.ops.numpy_types import numpy_dtype
 from pypto.runtime import RunConfig
 from pypto.runtime.compilers import CompilerNotFound, find_compiler
 
@@ -71,3 +72,150 @@ class P:
             found.append((o, p))
         assert compiled.executable.native.notes == []
         np.testing.assert_array_equal(found[0], found[1])
+
+
+# --- programs that no device form exists for --------------------------------------------------------------------------
+
+
+def parsed(functions):
+    return pl.parse(f"import pypto.language as pl\n\n@pl.program\nclass P:\n{functions}", "case.py")
+
+
+MAIN = f"""
+  @pl.function(type=pl.FunctionType.{{}})
+  def main(self, x: {TENSOR}, y: pl.InOut[{TENSOR}], n: pl.Scalar[pl.INDEX], s: pl.Scalar[pl.FP32]):
+"""
+BODIES = {
+    "math": "return pl.exp(pl.mul(x, 0.01) + s)",
+    "math with views": """a = x + 1.0
+b = y[2:6, :]
+c = pl.mul(a, 2.0)
+d = pl.add(pl.slice(c, [4, 16], [n, 0]), b)
+return d, c""",
+    "math in loops": """t = x
+for i in pl.range(n):
+  t = t + x
+return t""",
+    "math in branches": """if n > 1:
+  t = x + 1.0
+else:
+  t = x[0:8, :] * 2.0
+return t, t + t""",
+    "math into a parameter": """a = x + 1.0
+y = pl.assemble(y, a, [0, 0])
+return y, a""",
+    "math around a kernel": """a = x + 1.0
+with pl.at(level=pl.Level.CORE_GROUP):
+  y = pl.store(pl.add(pl.load(a, [0, 0], [8, 16]), 1.0), [0, 0], y)
+return pl.mul(y, 2.0)""",
+    "numbers of math": """a = x + s
+k = pl.tensor.read(a, [1, n])
+return pl.mul(x, k), k""",
+    "a kernel with a tensor of its own": """with pl.at(level=pl.Level.CORE_GROUP):
+  a = pl.add(x, 1.0)
+  b = pl.mul(a, 2.0)
+return b, a""",
+    "a kernel with a tensor of its own, in a loop": """t = x
+for i in pl.range(n + 1):
+  with pl.at(level=pl.Level.CORE_GROUP):
+    t = pl.add(t, x)
+return t""",
+    "a kernel with a tensor of its own, in a branch": """if n > 1:
+  with pl.at(level=pl.Level.CORE_GROUP):
+    t = pl.add(x, 1.0)
+else:
+  with pl.at(level=pl.Level.CORE_GROUP):
+    t = pl.mul(x, 3.0)
+return t""",
+    "a kernel that gives numbers": """k = n
+r = s
+with pl.at(level=pl.Level.CORE_GROUP):
+  y = pl.store(pl.load(x, [0, 0], [8, 16]), [0, 0], y)
+  for i in pl.range(3):
+    k = k * 2 + i
+    r = r + pl.tensor.read(x, [0, i])
+return y, k, r""",
+    "a submit with results of its own": """with pl.at(level=pl.Level.CORE_GROUP) as first:
+  a = pl.add(x, s)
+  k = n * 3
+with pl.at(level=pl.Level.CORE_GROUP, deps=[first]):
+  b = pl.mul(a, 2.0)
+return b, k""",
+    "nothing is launched": "return x, n + 1",
+    "a part without a launch": "return y[2:4, :]",
+    "work of another level": """with pl.at(level=pl.Level.CHIP_DIE):
+  y = pl.assemble(y, pl.mul(x, 2.0), [0, 0])
+return y""",
+    "tasks of another level": """with pl.at(level=pl.Level.CHIP, role=pl.Role.Orchestrator):
+  for i in pl.range(n):
+    with pl.at(level=pl.Level.CORE_GROUP):
+      y = pl.store(pl.add(pl.load(y, [0, 0], [8, 16]), 1.0), [0, 0], y)
+return y""",
+}
+
+
+def same(compiled, *arguments):
+    """Both executors give the same; what they gave."""
+    found = []
+    for executor in ("native", "interpreter"):
+        args = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+        outcome = compiled.execute(args, config=RunConfig(executor=executor, workers=2), returning=True)
+        assert outcome.executor == executor
+        result = outcome.result if isinstance(outcome.result, tuple) else (outcome.result,)
+        objects = [*args, *result]
+        arrays = [a for a in objects if isinstance(a, np.ndarray)]
+        shared = [[np.shares_memory(a, b) for b in arrays] for a in arrays]
+        found.append(([type(v) for v in objects], shared, objects))
+    assert found[0][:2] == found[1][:2]
+    for native, wanted in zip(found[0][2], found[1][2], strict=True):
+        np.testing.assert_allclose(native, wanted, rtol=1e-6)
+    return found[0][2]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["Opaque", "Orchestration"])
+@pytest.mark.parametrize("name", BODIES)
+def test_bodies(tmp_path, name, kind):
+    body = "".join(f"    {line}\n" for line in BODIES[name].splitlines())
+    compiled = ir.compile(parsed(MAIN.format(kind) + body), str(tmp_path / "out"), dump_passes=False)
+    x = np.arange(128, dtype=np.float32).reshape(8, 16)
+    for n in (0, 1, 3):
+        changed = same(compiled, x, -x, n, 1.5)[:2]
+        np.testing.assert_array_equal(changed[0], x)  # what is only read is not written
+    assert compiled.executable.native.notes == []
+
+
+def test_a_kernel_as_the_entry(tmp_path):
+    program = parsed(f"""
+  @pl.function(type=pl.FunctionType.InCore)
+  def scale(self, x: {TENSOR}, s: pl.Scalar[pl.FP32], y: pl.Out[{TENSOR}]) -> {TENSOR}:
+    y = pl.store(pl.mul(pl.load(x, [0, 0], [8, 16]), s), [0, 0], y)
+    return y
+""")
+    compiled = ir.compile(program, str(tmp_path / "out"), dump_passes=False)
+    x = np.arange(128, dtype=np.float32).reshape(8, 16)
+    found = same(compiled, x, 2.0, np.zeros_like(x))
+    np.testing.assert_array_equal(found[2], 2 * x)
+
+
+def test_results_of_many_types(tmp_path):
+    """Numbers that a kernel gives travel through tensors of their types."""
+    types = ["FP32", "FP16", "BF16", "INT8", "INT32", "INT64", "UINT8", "UINT16", "BOOL"]
+    for dtype in types:
+        kind = f"pl.Tensor[[4, 32], pl.{dtype}]"
+        program = parsed(f"""
+  @pl.function(type=pl.FunctionType.InCore)
+  def pick(self, x: {kind}, y: pl.Out[{kind}]) -> tuple[{kind}, pl.Scalar[pl.{dtype}]]:
+    t = pl.load(x, [0, 0], [4, 32])
+    return pl.store(t, [0, 0], y), pl.tensor.read(x, [1, 2])
+
+  @pl.function(type=pl.FunctionType.Orchestration)
+  def main(self, x: {kind}, y: pl.Out[{kind}]):
+    y, k = self.pick(x, y)
+    return y, k
+""")
+        compiled = ir.compile(program, str(tmp_path / dtype), dump_passes=False)
+        array = np.zeros((4, 32), numpy_dtype(getattr(pl, dtype)))
+        array[1, 2] = 1
+        array[2, 3] = 100 if dtype != "BOOL" else 1
+        assert same(compiled, array, np.zeros_like(array))[3] == 1

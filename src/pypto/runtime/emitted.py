@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..analysis.overwrites import narrowing_of
-from ..codegen.host import for_host
-from ..codegen.host_results import with_results
+from ..codegen.host import for_run
 from ..codegen.orchestration import OrchestrationResult, generate_orchestration
 from ..codegen.runtime_names import HOST
 from ..ir.enums import CoreType
@@ -43,7 +42,7 @@ class EmittedCode:
     """
 
     def __init__(self, program: Program, name: str) -> None:
-        self.program, self.results = with_results(for_host(program), name)
+        self.program, self.results = for_run(program, name)
         self.params = _function(program, name).params
         self.function = _function(self.program, name)
         self.result: OrchestrationResult = generate_orchestration(self.program, self.function, runtime=HOST)
