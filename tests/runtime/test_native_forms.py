@@ -10,6 +10,7 @@ from pypto import ir
 from pypto.ops.numpy_types import numpy_dtype
 from pypto.runtime import RunConfig
 from pypto.runtime.compilers import CompilerNotFound, find_compiler
+from pypto.runtime.native_executor import NotNative
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +142,11 @@ return y, k, r""",
 with pl.at(level=pl.Level.CORE_GROUP, deps=[first]):
   b = pl.mul(a, 2.0)
 return b, k""",
+    "a kernel whose loop runs": """with pl.at(level=pl.Level.CORE_GROUP):
+  t = x
+  for i in pl.range(4):
+    t = pl.add(t, x)
+return pl.mul(t, 2.0)""",
     "nothing is launched": "return x, n + 1",
     "a part without a launch": "return y[2:4, :]",
     "work of another level": """with pl.at(level=pl.Level.CHIP_DIE):
@@ -183,6 +189,21 @@ def test_bodies(tmp_path, name, kind):
         changed = same(compiled, x, -x, n, 1.5)[:2]
         np.testing.assert_array_equal(changed[0], x)  # what is only read is not written
     assert compiled.executable.native.notes == []
+
+
+def test_a_result_that_may_be_a_parameter_is_the_interpreters(tmp_path):
+    """A copy would not be the same tensor; here it is ``x`` if the loop does not run."""
+    body = """    with pl.at(level=pl.Level.CORE_GROUP):
+      t = x
+      for i in pl.range(n):
+        t = pl.add(t, x)
+    return t
+"""
+    compiled = ir.compile(parsed(MAIN.format("Orchestration") + body), str(tmp_path / "out"), dump_passes=False)
+    x = np.zeros((8, 16), np.float32)
+    with pytest.raises(NotNative, match="result 0 of the kernel 'main_incore_0' may be one of its parameters"):
+        compiled(x, x.copy(), 2, 1.0, config=RunConfig(executor="native"))
+    assert compiled.execute([x, x.copy(), 2, 1.0]).executor == "interpreter"
 
 
 def test_a_kernel_as_the_entry(tmp_path):

@@ -8,8 +8,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from ..analysis.callees import Callees
 from ..ir.call_types import symbol_bindings
 from ..ir.enums import ArgDirection, FunctionType, Level, ParamDirection, Role
 from ..ir.expr import Call, GlobalVar, Submit, TupleGetItemExpr, Var
@@ -122,12 +124,7 @@ def _flat(program: Program, name: str) -> Program:
         return program
     leaves = {n: f for n, f in host_side.items() if not _calls(f)}
     if leaves:
-        placed = [
-            f.replace(func_type=FunctionType.AIV, level=None, role=None, attrs=_without_scope(f))
-            if f.name in leaves
-            else f
-            for f in program.functions.values()
-        ]
+        placed = [_as_kernel(f) if f.name in leaves else f for f in program.functions.values()]
         program = program.with_functions(placed)
     others = {n: f for n, f in host_side.items() if n not in leaves}
     function = program.get_function(name)
@@ -139,8 +136,34 @@ def _flat(program: Program, name: str) -> Program:
     return _replaced(program, function)
 
 
-def _without_scope(function: Function) -> Any:
-    return FrozenDict({k: v for k, v in function.attrs.items() if k != "auto_scope"})
+def _as_kernel(function: Function) -> Function:
+    attrs: Any = FrozenDict({k: v for k, v in function.attrs.items() if k != "auto_scope"})
+    body = _Unscoped().visit_stmt(function.body)
+    placed = function.replace(func_type=FunctionType.AIV, level=None, role=None, attrs=attrs, body=body)
+    return with_direct_returns(placed)
+
+
+class _Unscoped(_Unlevelled):
+    def visit_runtime_scope_stmt(self, op: RuntimeScopeStmt) -> Stmt:
+        return self.visit_stmt(op.body)
+
+
+def with_direct_returns(kernel: Function) -> Function:
+    """A result that is a parameter is returned under the parameter's name."""
+    returned = Callees([kernel]).returned_params(kernel) or ()
+    if all(index is None for index in returned):
+        return kernel
+    return kernel.replace(body=_Direct(kernel, returned).visit_stmt(kernel.body))
+
+
+class _Direct(IRMutator):
+    def __init__(self, kernel: Function, returned: Sequence[int | None]) -> None:
+        self._params = kernel.params
+        self._returned = returned
+
+    def visit_return_stmt(self, op: ReturnStmt) -> Stmt:
+        values = [v if i is None else self._params[i] for v, i in zip(op.value, self._returned, strict=True)]
+        return ReturnStmt(values, op.span)
 
 
 class _Inlining(IRMutator):
@@ -188,4 +211,4 @@ def _statements(body: Stmt) -> list[Any]:
     return list(found)
 
 
-__all__ = ["with_entry", "with_placement"]
+__all__ = ["with_direct_returns", "with_entry", "with_placement"]

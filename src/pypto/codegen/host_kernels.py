@@ -37,7 +37,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..analysis.buffer_names import BufferNames
-from ..analysis.callees import Callees, callees_of
+from ..analysis.callees import callees_of
+from ..analysis.constants import constant_int
 from ..analysis.made_inside import bodies_handing_out_buffers
 from ..ir.dtype import DataType
 from ..ir.enums import ArgDirection, ArgEffect, FunctionType, ParamDirection
@@ -46,14 +47,16 @@ from ..ir.mutator import IRMutator
 from ..ir.node import FrozenDict, FrozenList
 from ..ir.program import Function, Program
 from ..ir.span import Span
-from ..ir.stmt import AssignStmt, EvalStmt, ReturnStmt, RuntimeScopeStmt, SeqStmts, Stmt
+from ..ir.stmt import AssignStmt, EvalStmt, ForStmt, ReturnStmt, RuntimeScopeStmt, SeqStmts, Stmt
 from ..ir.substitution import substitute
 from ..ir.traversal import walk
-from ..ir.tree import free_vars, read_counts, walk_stmts
+from ..ir.tree import free_vars, get_last_yield_stmt, read_counts, walk_stmts
 from ..ir.type import ScalarType, TensorType, TupleType
 from ..ops.definition import Alias
 from ..ops.registry import REGISTRY, create_op_call
 from ..ops.transfer import layout_of
+from .errors import CodegenError
+from .host_entry import with_direct_returns
 from .orch.tensors import PRINTED_OPS
 
 _KERNELS = (FunctionType.AIC, FunctionType.AIV)
@@ -61,8 +64,8 @@ _KERNELS = (FunctionType.AIC, FunctionType.AIV)
 
 def with_tasks(program: Program, name: str) -> Program:
     """The program whose orchestration ``name`` launches kernels with parameters alone."""
-    program = _with_math(program, name)
-    program = _with_outputs(program)
+    program = _with_outputs(_with_math(program, name))
+    _check_results(program, name)
     return program.with_functions([_without_short_scopes(f, program) for f in program.functions.values()])
 
 
@@ -147,7 +150,7 @@ class _Outliner(IRMutator):
         name = self._free_name()
         types = [v.type for v in results]
         both = list(zip(params, directions, strict=True))
-        self.made.append(_direct(Function(name, both, types, body, body.span, FunctionType.AIV)))
+        self.made.append(with_direct_returns(Function(name, both, types, body, body.span, FunctionType.AIV)))
         passed = [
             ArgDirection.Scalar
             if not isinstance(v.type, TensorType)
@@ -173,18 +176,6 @@ class _Outliner(IRMutator):
         while self._program.get_function(f"{self._function.name}_math_{number}") is not None:
             number += 1000
         return f"{self._function.name}_math_{number}"
-
-
-def _direct(function: Function) -> Function:
-    """A result that is a parameter is returned under the parameter's name."""
-    callees = Callees([function])
-    returned = callees.returned_params(function) or ()
-    if all(index is None for index in returned):
-        return function
-    stmts = list(function.body.stmts)  # type: ignore[attr-defined]
-    last = stmts.pop()
-    values = [v if i is None else function.params[i] for v, i in zip(last.value, returned, strict=True)]
-    return function.replace(body=SeqStmts([*stmts, last.replace(value=FrozenList(values))], function.body.span))
 
 
 def _is_view(stmt: Any) -> bool:
@@ -279,10 +270,52 @@ def _is_own(value: Any, stmt: ReturnStmt, function: Function, names: BufferNames
         return False
     if kind.tensor_view is not None and kind.tensor_view.valid_shape:
         return False
-    mine = set(names.candidates(value))
+    mine = set(names.candidates(_behind_loops(value, function)))
     others = [v for v in stmt.value if v is not value and isinstance(v.type, TensorType)]
-    shared = {buffer for v in others for buffer in names.candidates(v)}
+    shared = {buffer for v in others for buffer in names.candidates(_behind_loops(v, function))}
     return not mine & {*function.params, *shared} and sum(v is value for v in stmt.value) == 1
+
+
+def _behind_loops(value: Any, function: Function) -> Any:
+    """What a value is: behind a loop that runs at least once what the last iteration has yielded."""
+    yielded: dict[Any, Any] = {}
+    for stmt in walk_stmts(function.body):
+        if type(stmt) is ForStmt:
+            start, stop, step = (constant_int(e) for e in (stmt.start, stmt.stop, stmt.step))
+            last = get_last_yield_stmt(stmt.body)
+            if start is not None and stop is not None and step and (stop - start) * step > 0 and last is not None:
+                yielded.update(zip(stmt.return_vars, last.value, strict=True))
+    while value in yielded:
+        value = yielded[value]
+    return value
+
+
+def _check_results(program: Program, name: str) -> None:
+    """Refuse a kernel whose result, if anybody needs it, may be a parameter or another tensor."""
+    function = program.get_function(name)
+    if function is None:
+        return
+    callees = callees_of(program)
+    reads = read_counts(function.body)
+    results: dict[Any, tuple[Any, Function]] = {}
+    for stmt in walk_stmts(function.body):
+        if type(stmt) is not AssignStmt:
+            continue
+        var, value = stmt.var, stmt.value
+        callee = callees.of(value) if type(value) in (Call, Submit) else None
+        if callee is not None and callee.func_type in _KERNELS:
+            results[var] = value, callee
+        whole, index = (value.tuple, value.index) if type(value) is TupleGetItemExpr else (var, 0)
+        if whole not in results or not isinstance(var.type, TensorType) or not reads.get(var):
+            continue
+        call, callee = results[whole]
+        returned = callees.returned_params(callee) or ()
+        if index < len(returned) and returned[index] is None:
+            raise CodegenError(
+                f"result {index} of the kernel '{callee.name}' may be one of its parameters, or a part of one, or not",
+                call.span,
+                hint="return a tensor that the kernel computes, or store into a parameter",
+            )
 
 
 def _held(kind: Any) -> TensorType:
