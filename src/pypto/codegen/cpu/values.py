@@ -14,10 +14,10 @@ from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.traversal import walk
 from ...ir.type import ScalarType, ShapedType, TensorType
-from ..cpp_expressions import CppExpressions
 from .arrays import Array, Size, Unsupported, is_narrow_float, offset, packed, storage, working
 from .lifetimes import Lifetimes
 from .rows import Node, RowGroup, RowPrinter
+from .scalars import ScalarExpressions, scalar_type
 
 _ALIGNMENT = 64
 
@@ -65,7 +65,7 @@ class Values:
         self._places: list[Span] = []
         self._busy: list[tuple[int, int, int]] = []  # arena: begin, end, last position of use
         self._scratch = 0
-        self._expressions = CppExpressions(self._scalar, self._scalar_call, self._checked_operand)
+        self._expressions = ScalarExpressions(self._scalar, self._scalar_call, self._checked_operand, self._check_place)
         self._span = function.span
 
     # --- parameters ---------------------------------------------------------------------------------------------------
@@ -203,9 +203,13 @@ class Values:
     def _rounded(text: str, dtype: DataType) -> str:
         return f"pto::rounded<{storage(dtype)}>({text})" if is_narrow_float(dtype) else text
 
-    def _checked_operand(self, e: Any, what: str) -> list[Any]:
-        place = len(self._places)
+    def _check_place(self, e: Any) -> int:
+        """The number that the messages of a check begin with."""
         self._places.append(e.span if e.span.is_valid() else self._span)
+        return len(self._places) - 1
+
+    def _checked_operand(self, e: Any, what: str) -> list[Any]:
+        place = self._check_place(e)
         if what == "shift":
             return ["pto::kernel_distance(", e.right, f", {place})"]
         return ["pto::kernel_divisor(", e.right, f', "{what}", {place})']
@@ -435,11 +439,6 @@ def static(e: Any) -> int:
     if value is None:
         raise Unsupported("a tile or tensor whose shape is not constant")
     return value
-
-
-def scalar_type(dtype: DataType) -> str:
-    """The C++ type of a scalar."""
-    return "float" if is_narrow_float(dtype) else working(dtype)
 
 
 __all__ = ["Values", "Writer", "constant", "number", "scalar_type", "static"]
