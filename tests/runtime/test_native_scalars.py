@@ -1,4 +1,4 @@
-"""Scalar arithmetic in native kernels: every operation wraps or rounds to its type, as in the interpreter."""
+"""Scalar arithmetic in native kernels and orchestrations: every operation wraps or rounds to its type, as in the interpreter."""
 
 from __future__ import annotations
 
@@ -36,7 +36,12 @@ def compiler():
         pytest.skip(f"native runs need a C++ compiler: {error}")
 
 
-def program(dtype, expressions, target=None):
+@pytest.fixture(params=["kernel", "orchestration"])
+def where(request):
+    return request.param
+
+
+def program(where, dtype, expressions, target=None):
     target = target or dtype
     expressions = [re.sub(r"#([0-9.]+)", rf"pl.const(\1, pl.{dtype})", text) for text in expressions]
     wide = f"pl.Tensor[[{len(expressions)}], pl.{target}]"
@@ -53,16 +58,16 @@ class P:
 
   @pl.function(type=pl.FunctionType.Orchestration)
   def main(self, {scalars}, o: pl.InOut[{wide}]) -> {wide}:
-    o = self.k(a, b, c, d, e, o)
+{"    o = self.k(a, b, c, d, e, o)" if where == "kernel" else writes}
     return o
 """,
         "case.py",
     )
 
 
-def both(tmp_path, dtype, expressions, rows, target=None):
+def both(tmp_path, where, dtype, expressions, rows, target=None):
     """What both executors give for each row of values."""
-    compiled = ir.compile(program(dtype, expressions, target), str(tmp_path / "out"), dump_passes=False)
+    compiled = ir.compile(program(where, dtype, expressions, target), str(tmp_path / "out"), dump_passes=False)
     for row in rows:
         found = []
         for executor in ("native", "interpreter"):
@@ -95,9 +100,9 @@ def values(dtype):
 
 
 @pytest.mark.parametrize("dtype", SIGNED + UNSIGNED)
-def test_integers(tmp_path, dtype):
+def test_integers(tmp_path, where, dtype):
     expressions = BOTH + INTEGERS + (["abs(a)", "abs(a - b)"] if dtype in SIGNED else [])
-    check(expressions, both(tmp_path, dtype, expressions, values(dtype)))
+    check(expressions, both(tmp_path, where, dtype, expressions, values(dtype)))
 
 
 def reals(dtype):
@@ -113,29 +118,29 @@ def reals(dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_floats(tmp_path, dtype):
+def test_floats(tmp_path, where, dtype):
     expressions = BOTH + REALS + ["abs(a)"]
-    check(expressions, both(tmp_path, dtype, expressions, reals(dtype)))
+    check(expressions, both(tmp_path, where, dtype, expressions, reals(dtype)))
 
 
 @pytest.mark.parametrize("dtype", SIGNED + UNSIGNED + FLOATS)
-def test_comparisons_see_what_is_rounded(tmp_path, dtype):
+def test_comparisons_see_what_is_rounded(tmp_path, where, dtype):
     rows = reals(dtype) if dtype in FLOATS else values(dtype)
-    check(SEEN, both(tmp_path, dtype, SEEN, rows, "BOOL"))
+    check(SEEN, both(tmp_path, where, dtype, SEEN, rows, "BOOL"))
 
 
 CASTS = [*SIGNED, *UNSIGNED, *FLOATS]
 
 
 @pytest.mark.parametrize("dtype", CASTS)
-def test_casts(tmp_path, dtype):
+def test_casts(tmp_path, where, dtype):
     """To every type and back to one that holds it."""
     expressions = [f"pl.cast(pl.cast(a, pl.{other}), pl.FP32)" for other in CASTS]
     expressions += [f"pl.cast(pl.cast(a + b, pl.{other}), pl.FP32)" for other in CASTS]
     rows = reals(dtype) if dtype in FLOATS else values(dtype)
     rows = [row for row in rows if abs(row[0]) < 1e38 and abs(row[1]) < 1e38 and abs(row[0] + row[1]) < 60000]
     assert len(rows) > 5
-    check(expressions, both(tmp_path, dtype, expressions, rows, "FP32"))
+    check(expressions, both(tmp_path, where, dtype, expressions, rows, "FP32"))
 
 
 ERRORS = [
@@ -148,10 +153,10 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("dtype", "text", "row", "message"), ERRORS)
-def test_what_has_no_result(tmp_path, dtype, text, row, message):
-    compiled = ir.compile(program(dtype, [text]), str(tmp_path / "out"), dump_passes=False)
+def test_what_has_no_result(tmp_path, where, dtype, text, row, message):
+    compiled = ir.compile(program(where, dtype, [text]), str(tmp_path / "out"), dump_passes=False)
     for executor in ("native", "interpreter"):
         out = np.zeros(1, numpy_dtype(getattr(pl, dtype)))
         with pytest.raises(ProgramError, match=message) as caught:
             compiled(*row, out, config=RunConfig(executor=executor))
-        assert caught.value.span.begin_line == 7
+        assert caught.value.span.begin_line == (7 if where == "kernel" else 12)

@@ -27,8 +27,9 @@ from .touched_parts import parts_of_kernels
 
 # What the compiler would say of emitted code is not for users. The code is short and each statement runs a few times,
 # so that compiling it well costs more than it gives.
-_QUIET = ("-Wno-unused-variable", "-Wno-unused-but-set-variable")
-_FLAGS = ("-O1", *_QUIET)
+# Integers wrap, as the language says.
+_USUAL = ("-fwrapv", "-Wno-unused-variable", "-Wno-unused-but-set-variable")
+_FLAGS = ("-O1", *_USUAL)
 
 _INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
 
@@ -135,7 +136,7 @@ class EmittedProgram:
             headers = sorted({h for i in group for h in _INCLUDE.findall(codes[i].result.code)})
             texts = ["\n".join(headers), *(_apart(codes[i], i) for i in group)]
             sources.append((f"programs_{start}.cpp", "\n".join(texts)))
-        flags = (f"-O{optimize}", *_QUIET, "-Wno-unused-function")
+        flags = (f"-O{optimize}", *_USUAL, "-Wno-unused-function")
         library = load(build(sources, include_dirs=[SOURCES], flags=flags, name="programs"))
         built = []
         for i, code in enumerate(codes):

@@ -14,10 +14,10 @@ from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.traversal import walk
 from ...ir.type import ScalarType, ShapedType, TensorType
+from ..scalar_expressions import ScalarExpressions, scalar_type
 from .arrays import Array, Size, Unsupported, is_narrow_float, offset, packed, storage, working
 from .lifetimes import Lifetimes
 from .rows import Node, RowGroup, RowPrinter
-from .scalars import ScalarExpressions, scalar_type
 
 _ALIGNMENT = 64
 
@@ -65,7 +65,7 @@ class Values:
         self._places: list[Span] = []
         self._busy: list[tuple[int, int, int]] = []  # arena: begin, end, last position of use
         self._scratch = 0
-        self._expressions = ScalarExpressions(self._scalar, self._scalar_call, self._checked_operand, self._check_place)
+        self._expressions = ScalarExpressions(self._scalar, self._scalar_call, self._checked_operand)
         self._span = function.span
 
     # --- parameters ---------------------------------------------------------------------------------------------------
@@ -212,6 +212,10 @@ class Values:
         place = self._check_place(e)
         if what == "shift":
             return ["pto::kernel_distance(", e.right, f", {place})"]
+        if what == "power":
+            return ["pto::kernel_exponent(", e.right, f", {place})"]
+        if what == "finite":
+            return ["pto::kernel_finite(", e.operand, f', "{e.dtype}", {place})']
         return ["pto::kernel_divisor(", e.right, f', "{what}", {place})']
 
     # --- checks -------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@
 #include "element.h"
 #include "math.h"
 #include "products.h"
+#include "scalars.h"
 
 #define PTO_INLINE_MEMBER inline __attribute__((always_inline))
 
@@ -76,82 +77,27 @@ inline T kernel_distance(T value, int place) {
     return value;
 }
 
-// --- scalars --------------------------------------------------------------------------------------------------------
-
-// A product that is rounded before anything is added to it.
-PTO_INLINE float kept(float value) {
-    asm("" : "+m"(value));
+// What an integer is raised to.
+template <class T>
+inline T kernel_exponent(T value, int place) {
+    if (__builtin_expect(value < 0, 0)) {
+        char text[96];
+        snprintf(text, sizeof(text), "@%d@integer power with the negative exponent %lld", place,
+                 static_cast<long long>(value));
+        throw std::domain_error(text);
+    }
     return value;
 }
 
-// Quotients of integers, whose divisor is not 0. By -1 the processor can't divide all of them.
-template <typename T>
-PTO_INLINE T divided(T a, T b) {
-    if constexpr (std::is_signed_v<T>) {
-        if (b == static_cast<T>(-1)) return static_cast<T>(-static_cast<uint64_t>(a));
-    }
-    return static_cast<T>(a / b);
-}
-template <typename T>
-PTO_INLINE T floor_rest(T a, T b) {
-    if constexpr (std::is_signed_v<T>) {
-        if (b == static_cast<T>(-1)) return 0;
-        const T rest = static_cast<T>(a % b);
-        return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
-    }
-    return static_cast<T>(a % b);
-}
-template <typename T>
-PTO_INLINE T floor_divided(T a, T b) {
-    const T down = std::is_signed_v<T> && b != static_cast<T>(-1) && a % b != 0 && (a < 0) != (b < 0);
-    return static_cast<T>(divided<T>(a, b) - down);
-}
-
-template <typename T>
-inline T to_power(T base, T exponent, int place) {
-    if (exponent < 0) {
-        char text[96];
-        snprintf(text, sizeof(text), "@%d@integer power with the negative exponent %lld", place,
-                 static_cast<long long>(exponent));
-        throw std::domain_error(text);
-    }
-    uint64_t found = 1, square = static_cast<uint64_t>(base);
-    for (uint64_t left = static_cast<uint64_t>(exponent); left != 0; left >>= 1, square *= square) {
-        if (left & 1) found *= square;
-    }
-    return static_cast<T>(found);
-}
-
-// As Python divides: with the rest of the divisor's sign.
-inline float float_floor_rest(double a, double b) {
-    if (b == 0) return std::numeric_limits<float>::quiet_NaN();
-    const double rest = std::fmod(a, b);
-    if (rest == 0) return static_cast<float>(std::copysign(0.0, b));
-    return static_cast<float>((rest < 0) != (b < 0) ? rest + b : rest);
-}
-inline float float_floor_divided(double a, double b) {
-    if (b == 0) return std::numeric_limits<float>::quiet_NaN();
-    const double rest = std::fmod(a, b);
-    double quotient = (a - rest) / b;
-    if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;
-    if (quotient == 0) return static_cast<float>(std::copysign(0.0, a / b));
-    const double down = std::floor(quotient);
-    return static_cast<float>(quotient - down > 0.5 ? down + 1 : down);
-}
-
-// Towards zero; what does not fit wraps.
-template <typename T>
-inline T to_integer(float value, const char* type, int place) {
+// A float that becomes an integer.
+inline float kernel_finite(float value, const char* type, int place) {
     if (__builtin_expect(!std::isfinite(value), 0)) {
         char text[96];
         const char* name = value != value ? "nan" : value < 0 ? "-inf" : "inf";
         snprintf(text, sizeof(text), "@%d@cannot convert %s to %s", place, name, type);
         throw std::domain_error(text);
     }
-    const float size = std::fabs(value);
-    const uint64_t bits = size < 0x1p63f ? static_cast<uint64_t>(static_cast<int64_t>(size))
-                                         : static_cast<uint64_t>(std::fmod(size, 0x1p64f));
-    return static_cast<T>(value < 0 ? -bits : bits);
+    return value;
 }
 
 // A pointer that the host sets.

@@ -1,7 +1,7 @@
-"""Scalar arithmetic of kernels: each operation gives a value of its type, as in :mod:`pypto.runtime.scalars`.
+"""Scalar arithmetic on the host: each operation gives a value of its type, as in :mod:`pypto.runtime.scalars`.
 
 C++ computes narrow integers as ``int`` and halves as ``float``, and may fuse a product with a sum. Here every operation
-wraps or rounds by itself, where its C++ would not.
+wraps or rounds by itself, where its C++ would not. (``native/kernel/scalars.h`` has the functions.)
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...ir import expr as x
-from ...ir.dtype import DataType
-from ...ir.expr import Call, Var
-from ...ir.type import ScalarType
-from ...runtime.scalars import round_float
-from ..cpp_expressions import CppExpressions
-from .arrays import is_narrow_float, storage, working
+from ..ir import expr as x
+from ..ir.dtype import DataType
+from ..ir.expr import Call, Expr, TupleGetItemExpr, Var
+from ..ir.type import ScalarType
+from ..runtime.scalars import round_float
+from .cpp_expressions import ELEMENTS, SCALARS, CppExpressions
+from .cpu.arrays import is_narrow_float, storage, working
 
+_LEAVES = (Var, Call, TupleGetItemExpr)
 _WRAPS = frozenset((x.Add, x.Sub, x.Mul, x.Neg, x.BitNot, x.BitAnd, x.BitOr, x.BitXor))
 
 
@@ -26,21 +27,43 @@ def scalar_type(dtype: DataType) -> str:
 
 
 class ScalarExpressions(CppExpressions):
-    """``place``: the number of a check that stands for an expression's line."""
+    """``halves_as_bits``: variables of 16-bit floats hold their bits (``half``), not a float.
+
+    ``checked`` is also asked for exponents and for floats that become integers.
+    """
 
     def __init__(
         self,
         name: Callable[[Var], str],
         call: Callable[[Call], str],
         checked: Callable[[Any, str], list[Any]],
-        place: Callable[[Any], int],
+        halves_as_bits: bool = False,
     ) -> None:
         super().__init__(name, call, checked)
-        self._place = place
+        self._bits = halves_as_bits
+
+    def text(self, e: Expr) -> str:
+        """The text of an expression."""
+        if not self._is_half(e):
+            return super().text(e)
+        if isinstance(e, _LEAVES):
+            return "".join(super()._parts(e))
+        self.helpers.add(ELEMENTS)
+        dtype: DataType = e.type.dtype  # type: ignore[attr-defined]
+        return f"{dtype.to_c_type_string()}{{pto::from_float<{storage(dtype)}>({super().text(e)}).bits}}"
+
+    def _is_half(self, e: Any) -> bool:
+        return self._bits and isinstance(e.type, ScalarType) and e.type.dtype in (DataType.FP16, DataType.BF16)
 
     def _parts(self, e: Any) -> list[Any]:
         kind = e.type
-        if not isinstance(kind, ScalarType) or isinstance(e, (Var, Call)):
+        if isinstance(e, _LEAVES):
+            parts = super()._parts(e)
+            if not self._is_half(e):
+                return parts
+            self.helpers.add(ELEMENTS)
+            return [f"pto::to_float({storage(kind.dtype)}{{", *parts, ".bits})"]
+        if not isinstance(kind, ScalarType):
             return super()._parts(e)
         dtype = kind.dtype
         if type(e) is x.Cast:
@@ -50,6 +73,14 @@ class ScalarExpressions(CppExpressions):
         if dtype.is_float_:
             return self._float(e, dtype)
         return super()._parts(e)
+
+    def _function(self, text: str) -> str:
+        self.helpers.add(SCALARS)
+        return f"pto::{text}"
+
+    def _round(self, dtype: DataType, parts: list[Any]) -> list[Any]:
+        self.helpers.add(ELEMENTS)
+        return [f"pto::rounded<{storage(dtype)}>(", *parts, ")"]
 
     def _integer(self, e: Any, dtype: DataType) -> list[Any]:
         cls, kind = type(e), scalar_type(dtype)
@@ -70,11 +101,12 @@ class ScalarExpressions(CppExpressions):
             if dtype.get_bit() == 64 and self.rounds_alike(e):
                 return super()._parts(e)
             name = "floor_divided" if cls is x.FloorDiv else "floor_rest"
-            return [f"pto::{name}<{kind}>(", e.left, ", ", *self._divisor(e, what), ")"]
+            return [self._function(f"{name}<{kind}>("), e.left, ", ", *self._divisor(e, what), ")"]
         if cls is x.FloatDiv:
-            return [f"pto::divided<{kind}>(", e.left, ", ", *self._divisor(e, "division"), ")"]
+            return [self._function(f"divided<{kind}>("), e.left, ", ", *self._divisor(e, "division"), ")"]
         if cls is x.Pow:
-            return [f"pto::to_power<{kind}>(", e.left, ", ", e.right, f", {self._place(e)})"]
+            right = [e.right] if dtype.is_unsigned_ else self._checked(e, "power")
+            return [self._function(f"to_power<{kind}>("), e.left, ", ", *right, ")"]
         if cls is x.Min or cls is x.Max:
             return self._extremum_of(e, kind)
         if cls is x.Abs:
@@ -89,7 +121,7 @@ class ScalarExpressions(CppExpressions):
             return self._extremum_of(e, "float")  # of two values of the type
         if cls is x.FloorDiv or cls is x.FloorMod:
             name = "floor_divided" if cls is x.FloorDiv else "floor_rest"
-            parts = [f"pto::float_{name}(", e.left, ", ", e.right, ")"]
+            parts = [self._function(f"float_{name}("), e.left, ", ", e.right, ")"]
         elif cls is x.Pow:
             parts = [
                 "static_cast<float>(std::pow(static_cast<double>(",
@@ -99,11 +131,11 @@ class ScalarExpressions(CppExpressions):
                 ")))",
             ]
         elif cls is x.Mul and not is_narrow_float(dtype):
-            return ["pto::kept(", e.left, " * ", e.right, ")"]
+            return [self._function("kept("), e.left, " * ", e.right, ")"]
         else:
             parts = super()._parts(e)
         if isinstance(e, x.BinaryExpr) and is_narrow_float(dtype):
-            return [f"pto::rounded<{storage(dtype)}>(", *parts, ")"]
+            return self._round(dtype, parts)
         return parts
 
     def _extremum_of(self, e: Any, kind: str) -> list[Any]:
@@ -121,9 +153,9 @@ class ScalarExpressions(CppExpressions):
                 *(["static_cast<double>(", e.operand, ")"] if have.is_int_ else [e.operand]),
                 ")",
             ]
-            return [f"pto::rounded<{storage(dtype)}>(", *parts, ")"] if is_narrow_float(dtype) else parts
+            return self._round(dtype, parts) if is_narrow_float(dtype) else parts
         if have.is_float_:
-            return [f"pto::to_integer<{scalar_type(dtype)}>(", e.operand, f', "{dtype}", {self._place(e)})']
+            return [self._function(f"to_integer<{scalar_type(dtype)}>("), *self._checked(e, "finite"), ")"]
         return [f"static_cast<{scalar_type(dtype)}>(", e.operand, ")"]
 
     def at_least_zero(self, e: Any, depth: int = 0) -> bool:
