@@ -10,6 +10,7 @@ from pypto import ir
 from pypto.ops.numpy_types import numpy_dtype
 from pypto.runtime import RunConfig
 from pypto.runtime.compilers import CompilerNotFound, find_compiler
+from pypto.runtime.host_executor import RunOptions
 from pypto.runtime.native_executor import NotNative
 
 
@@ -97,6 +98,28 @@ return d, c""",
 for i in pl.range(n):
   t = t + x
 return t""",
+    "two carries": """t = x
+u = x
+for i in pl.range(n):
+  with pl.at(level=pl.Level.CORE_GROUP):
+    t = pl.add(t, x)
+  with pl.at(level=pl.Level.CORE_GROUP):
+    u = pl.add(u, t)
+return t, u""",
+    "a carry of the iteration before": """t = x
+p = x
+for i in pl.range(n):
+  u = t + p
+  p = t
+  t = u
+return t, p""",
+    "loops in loops": """t = x
+k = 0
+while k < n:
+  k = k + 1
+  for i in pl.range(k):
+    t = t + x
+return t, k""",
     "math in branches": """if n > 1:
   t = x + 1.0
 else:
@@ -189,6 +212,25 @@ def test_bodies(tmp_path, name, kind):
         changed = same(compiled, x, -x, n, 1.5)[:2]
         np.testing.assert_array_equal(changed[0], x)  # what is only read is not written
     assert compiled.executable.native.notes == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["math in loops", "two carries", "a carry of the iteration before", "loops in loops"])
+def test_what_a_loop_makes(tmp_path, name):
+    """Two buffers do, however often it runs; who writes one waits for its readers, in any order of the tasks."""
+    body = "".join(f"    {line}\n" for line in BODIES[name].splitlines())
+    compiled = ir.compile(parsed(MAIN.format("Orchestration") + body), str(tmp_path / "out"), dump_passes=False)
+    program = compiled.executable.native.make()
+    x = np.arange(128, dtype=np.float32).reshape(8, 16)
+    wanted = compiled.execute([x, -x, 6, 1.0], config=RunConfig(executor="interpreter"), returning=True).result
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    for seed in range(10):
+        for options in (RunOptions(workers=1, random=True, seed=seed, fill=True), RunOptions(workers=3, fill=True)):
+            found, _ = program.call([x, -x, 6, 1.0], options)
+            for have, want in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(have, want)
+    if name in ("math in loops", "two carries"):  # 128 tensors would fill this heap
+        program.call([x, -x, 600, 1.0], RunOptions(heap=1 << 16, workers=1))
 
 
 def test_a_result_that_may_be_a_parameter_is_the_interpreters(tmp_path):

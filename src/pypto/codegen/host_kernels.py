@@ -56,6 +56,7 @@ from ..ops.definition import Alias
 from ..ops.registry import REGISTRY, create_op_call
 from ..ops.transfer import layout_of
 from .errors import CodegenError
+from .host_carries import Turns
 from .host_entry import with_direct_returns
 from .orch.tensors import PRINTED_OPS
 
@@ -236,12 +237,18 @@ def _with_outputs(program: Program) -> Program:
     if not places:
         return program
     functions = [changed.get(f.name, f) for f in program.functions.values()]
+    passing = {f: _Passing(changed, places) for f in functions if f.func_type is FunctionType.Orchestration}
+    program = program.with_functions(
+        [f.replace(body=passing[f].visit_stmt(f.body)) if f in passing else f for f in functions]
+    )
+    fresh: frozenset[Var] = frozenset().union(*(p.made for p in passing.values()))
+    callees = callees_of(program)
     return program.with_functions(
         [
-            f.replace(body=_Passing(changed, places).visit_stmt(f.body))
+            f.replace(body=Turns(callees.names(f), fresh).visit_stmt(f.body))
             if f.func_type is FunctionType.Orchestration
             else f
-            for f in functions
+            for f in program.functions.values()
         ]
     )
 
@@ -362,6 +369,7 @@ class _Passing(IRMutator):
     def __init__(self, kernels: dict[str, Function], places: dict[str, list[int]]) -> None:
         self._kernels = kernels
         self._places = places
+        self.made: set[Var] = set()
         self._numbers: dict[Var, dict[int, Var]] = {}  # what is returned as a tuple -> the tensor of each number
 
     def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
@@ -383,6 +391,7 @@ class _Passing(IRMutator):
         if len(kinds) < len(declared):
             kinds = declared
         held = {i: Var(f"{call.op.name}_{i}", _held(kinds[i]), op.span) for i in places}
+        self.made.update(held.values())
         stmts: list[Stmt] = []
         for made in held.values():
             kind: Any = made.type
