@@ -10,6 +10,7 @@ from pypto import ir
 from pypto.ops.numpy_types import numpy_dtype
 from pypto.runtime import RunConfig
 from pypto.runtime.compilers import CompilerNotFound, find_compiler
+from pypto.runtime.errors import ProgramError
 from pypto.runtime.host_executor import RunOptions
 from pypto.runtime.native_executor import NotNative
 
@@ -33,6 +34,30 @@ KERNELS = {
     for i in pl.range(n):
         p = pl.store(pl.add(t, u), [0, 0], p)
     o = pl.store(u, [0, 0], o)
+    return o, p
+""",
+    "computed steps": """
+    for i in pl.range(0, 8, n + 2):
+      o = pl.store(pl.load(x, [i, 0], [1, 16]), [i, 0], o)
+    for j in pl.range(7, n, 0 - n - 1):
+      p = pl.store(pl.load(x, [j, 0], [1, 16]), [j, 0], p)
+    return o, p
+""",
+    "leaving loops": """
+    for i in pl.range(8):
+      if i == n:
+        continue
+      if i > n + 2:
+        break
+      o = pl.store(pl.load(x, [i, 0], [1, 16]), [i, 0], o)
+    t = pl.load(x, [0, 0], [1, 16])
+    k = 0
+    while True:
+      t = pl.add(t, 1.0)
+      k = k + 1
+      if k > n:
+        break
+    p = pl.store(t, [k, 0], p)
     return o, p
 """,
     "carries of two tensors": """
@@ -74,6 +99,33 @@ class P:
             found.append((o, p))
         assert compiled.executable.native.notes == []
         np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_a_step_of_zero(tmp_path):
+    program = pl.parse(
+        f"""import pypto.language as pl
+
+@pl.program
+class P:
+  @pl.function(type=pl.FunctionType.InCore)
+  def k(self, x: {TENSOR}, n: pl.Scalar[pl.INDEX], o: pl.InOut[{TENSOR}]) -> {TENSOR}:
+    for i in pl.range(0, 8, n):
+      o = pl.store(pl.load(x, [i, 0], [1, 16]), [i, 0], o)
+    return o
+
+  @pl.function(type=pl.FunctionType.Orchestration)
+  def main(self, x: {TENSOR}, n: pl.Scalar[pl.INDEX], o: pl.InOut[{TENSOR}]):
+    o = self.k(x, n, o)
+    return
+""",
+        "case.py",
+    )
+    compiled = ir.compile(program, str(tmp_path / "out"), dump_passes=False)
+    x = np.zeros((8, 16), np.float32)
+    for executor in ("native", "interpreter"):
+        with pytest.raises(ProgramError, match="the step of a loop is zero") as caught:
+            compiled(x, 0, x.copy(), config=RunConfig(executor=executor))
+        assert caught.value.span.begin_line == 7
 
 
 # --- programs that no device form exists for --------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from ...ir.traversal import walk
 from ...ir.type import ScalarType, ShapedType, TensorType
 from .arrays import Array, Size, Unsupported
 from .products import Products
-from .values import number, scalar_type, static
+from .values import scalar_type, static
 
 
 class _Carry:
@@ -74,13 +74,18 @@ class Control(Products):
         self._flush()
         start, stop = self._bound(stmt.start), self._bound(stmt.stop)
         name = self._fresh(stmt.loop_var)
-        step = number(stmt.step)
-        if step is None or step == 0:
-            raise Unsupported("a loop whose step is not constant")
+        step = self._bound(stmt.step)
         self._values[stmt.loop_var] = name
-        if step > 0 and self._expressions.at_least_zero(stmt.start):
-            self._expressions.not_negative.add(stmt.loop_var)
-        self._out.open(f"for (int64_t {name} = {start}; {name} {'<' if step > 0 else '>'} {stop}; {name} += {step}) {{")
+        if isinstance(step, str):
+            self._fail_if(f"{step} == 0", "pto::zero_step({place})")
+            more = f"{step} > 0 ? {name} < {stop} : {name} > {stop}"
+        else:
+            if step == 0:
+                raise Unsupported("a loop whose step is 0")
+            if step > 0 and self._expressions.at_least_zero(stmt.start):
+                self._expressions.not_negative.add(stmt.loop_var)
+            more = f"{name} {'<' if step > 0 else '>'} {stop}"
+        self._out.open(f"for (int64_t {name} = {start}; {more}; {name} += {step}) {{")
         self._body(stmt.body, carries)
         self._out.close()
         self._leave(stmt, carries)

@@ -55,6 +55,12 @@ namespace pto {
     throw std::out_of_range(text);
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void zero_step(int place) {
+    char text[64];
+    snprintf(text, sizeof(text), "@%d@the step of a loop is zero", place);
+    throw std::domain_error(text);
+}
+
 // An integer that something is divided by.
 template <class T>
 inline T kernel_divisor(T value, const char* what, int place) {
