@@ -36,6 +36,13 @@ KERNELS = {
     o = pl.store(u, [0, 0], o)
     return o, p
 """,
+    "rows known at run time": """
+    t = pl.load(x, [1, 0], [n, 16])
+    u = pl.add(pl.mul(t, 2.0), 1.0)
+    o = pl.store(u, [1, 0], o)
+    p = pl.store(pl.sub(u, t), [n, 0], p)
+    return o, p
+""",
     "computed steps": """
     for i in pl.range(0, 8, n + 2):
       o = pl.store(pl.load(x, [i, 0], [1, 16]), [i, 0], o)
@@ -298,6 +305,28 @@ def test_a_result_that_may_be_a_parameter_is_the_interpreters(tmp_path):
     with pytest.raises(NotNative, match="result 0 of the kernel 'main_incore_0' may be one of its parameters"):
         compiled(x, x.copy(), 2, 1.0, config=RunConfig(executor="native"))
     assert compiled.execute([x, x.copy(), 2, 1.0]).executor == "interpreter"
+
+
+N = pl.dynamic("N")
+
+
+@pl.program
+class Dynamic:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[N, 32], pl.FP32], b: pl.Tensor[[N, 32], pl.FP32]):
+        y = pl.mul(x + b, 2.0)
+        return y, pl.row_max(y)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rows_known_at_run_time(tmp_path):
+    compiled = ir.compile(Dynamic, str(tmp_path / "out"), dump_passes=False)
+    for rows in (1, 7, 33):
+        x = np.arange(rows * 32, dtype=np.float32).reshape(rows, 32)
+        found = same(compiled, x, x - 5)
+        np.testing.assert_array_equal(found[2], (x + x - 5) * 2)
+        np.testing.assert_array_equal(found[3], found[2].max(1, keepdims=True))
+    assert compiled.executable.native.notes == []
 
 
 def test_a_kernel_as_the_entry(tmp_path):

@@ -105,22 +105,25 @@ class Values:
             unusual = f"{name}_t.strides[{at}] != 1 && {name}_t.shapes[{at}] != 1"
             out.line(f"if ({unusual}) return pto::fall_back({self._name}_instead, args);")
         shape: list[Size] = []
+        valid: list[Size] = []
         for axis, extent in enumerate(kind.shape):
             if type(extent) is ConstInt:
                 shape.append(extent.value)
+                valid.append(extent.value)
                 continue
             text = f"{name}_n{axis}"
             out.line(f"const int64_t {text} = {name}_t.shapes[{axis}]; (void){text};")
             shape.append(text)
-            if type(extent) is Var and extent not in self._values:
-                self._values[extent] = text
+            # Under one name for all tensors that have it, so that their rows are known to be the same.
+            known = self._values.setdefault(extent, text) if type(extent) is Var else text
+            valid.append(known if isinstance(known, str) else text)
         strides: list[Size] = []
         for axis in range(rank - 1):
             text = f"{name}_s{axis}"
             out.line(f"const int64_t {text} = {name}_t.strides[{axis}]; (void){text};")
             strides.append(text)
         strides += [1] * (rank > 0)
-        self._values[param] = Array(kind.dtype, name, shape, strides, shape, param)
+        self._values[param] = Array(kind.dtype, name, shape, strides, valid, param)
 
     # --- names and scalars --------------------------------------------------------------------------------------------
 
@@ -182,6 +185,10 @@ class Values:
     def _sizes(self, e: Any) -> list[Size]:
         items = e.elements if type(e) is MakeTuple else e
         return [self._size(item) for item in items]
+
+    def _rows_of(self, extents: Sequence[Any]) -> list[Size]:
+        """The shape of what is never in memory as a whole: the number of its rows may be known at run time only."""
+        return [*self._sizes(extents[:-1]), *(static(e) for e in extents[-1:])]
 
     def _index_name(self, size: Size) -> Size:
         """An index as a name, so that what is long is computed once."""
