@@ -26,11 +26,12 @@ def bands(x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64, 32], pl.FP32
 
 
 @pl.jit
-def fresh(x: pl.Tensor[[64, 32], pl.FP32]):
-    y = pl.create_tensor([64, 32], dtype=pl.FP32)
-    with pl.at(level=pl.Level.CORE_GROUP, name_hint="copy"):
-        y = pl.store(pl.load(x, [0, 0], [64, 32]), [0, 0], y)
-    return y
+def hidden(x: pl.Tensor[[64, 32], pl.FP32]):
+    for _ in pl.range(2):
+        y = pl.create_tensor([64, 32], dtype=pl.FP32, manual_dep=True)
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="copy"):
+            x = pl.store(pl.load(x, [0, 0], [64, 32]), [0, 0], y)
+    return x
 """
 
 
@@ -61,9 +62,9 @@ def test_native_times_and_a_trace(program, tmp_path):
 
 
 def test_what_the_interpreter_runs_is_said(program, monkeypatch):
-    text = run(program, "--entry", "fresh", "--rounds", 2)
-    assert "fresh (@pl.jit), by the interpreter executor" in text
-    assert "note: the interpreter runs the program: it returns something else than its arguments" in text
+    text = run(program, "--entry", "hidden", "--rounds", 2)
+    assert "hidden (@pl.jit), by the interpreter executor" in text
+    assert "note: the interpreter runs the program: it returns a tensor that it makes" in text
 
 
 def test_times_of_kernels():

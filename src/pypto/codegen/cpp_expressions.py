@@ -21,7 +21,10 @@ from .runtime_names import scalar_type
 
 FLOOR_DIV = "pypto_floor_div"
 FLOOR_MOD = "pypto_floor_mod"
+SCALARS, ELEMENTS = "scalars", "elements"  # functions of the host's own
 HELPERS = {
+    SCALARS: ('#include "kernel/scalars.h"',),
+    ELEMENTS: ('#include "kernel/element.h"',),
     FLOOR_DIV: (
         f"static inline int64_t {FLOOR_DIV}(int64_t a, int64_t b) {{",
         "    return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);",
@@ -66,8 +69,8 @@ class CppExpressions:
 
     ``name``: the text of a variable; ``call``: the text of a call that stands inside an expression; ``checked``: given
     a division, modulo or shift and which it is, its right operand as text and operands, with a check that the operation
-    has a result. ``not_negative``: variables that are known to be at least 0. ``headers`` and ``helpers`` collect what
-    the text needs.
+    has a result (:mod:`.scalar_expressions` has more of these). ``not_negative``: variables that are known to be at
+    least 0. ``headers`` and ``helpers`` collect what the text needs.
     """
 
     def __init__(
@@ -263,4 +266,14 @@ def half_bits(value: float, dtype: DataType) -> int:
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF  # to the nearest, ties to even
 
 
-__all__ = ["HELPERS", "CppExpressions", "as_float", "float_literal", "half_bits", "integer", "unchecked"]
+__all__ = [
+    "ELEMENTS",
+    "HELPERS",
+    "SCALARS",
+    "CppExpressions",
+    "as_float",
+    "float_literal",
+    "half_bits",
+    "integer",
+    "unchecked",
+]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from ..ir.enums import FunctionType
 from ..ir.program import Program
+from .host_entry import with_entry, with_placement
+from .host_kernels import with_tasks
+from .host_results import Results, with_results
 from .kernel_config import orchestration_source
 from .orchestration import generate_orchestration
 
@@ -22,6 +25,16 @@ def for_host(program: Program) -> Program:
     )
 
 
+def for_run(program: Program, name: str) -> tuple[Program, Results]:
+    """The program in the form that the host runs when ``name`` is called; how it hands over what ``name`` returns.
+
+    Nothing of this stands in the text for a device.
+    """
+    placed = for_host(program)
+    tasks = with_tasks(with_entry(placed, name), name)
+    return with_results(tasks if tasks is placed else with_placement(tasks), name)
+
+
 def orchestration_text(program: Program, name: str) -> str:
     """The C++ of one Orchestration function of a program behind all passes.
 
@@ -34,4 +47,4 @@ def orchestration_text(program: Program, name: str) -> str:
     return orchestration_source(name, generate_orchestration(placed, function))
 
 
-__all__ = ["for_host", "orchestration_text"]
+__all__ = ["for_host", "for_run", "orchestration_text"]

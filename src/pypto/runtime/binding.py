@@ -222,23 +222,22 @@ def _check_derived_extents(
         for axis, extent in enumerate(shape):
             if isinstance(extent, (x.ConstInt, x.Var)):
                 continue
-            wanted = _evaluate(extent, known)
+            wanted = extent_value(extent, {var: value for var, (value, *_) in known.items()})
             if wanted is not None and wanted != view.shape[axis]:
                 raise ValueError(f"{infos[i].name} (dim {axis}) must be {wanted}, got {view.shape[axis]}")
 
 
-def _evaluate(extent: Any, known: Mapping[Any, tuple[int, str, int]]) -> int | None:
+def extent_value(extent: Any, known: Mapping[Any, int]) -> int | None:
     """The value of an extent; None where it needs something that no argument gives."""
     if isinstance(extent, x.ConstInt):
         return extent.value
     if isinstance(extent, x.Var):
-        found = known.get(extent)
-        return None if found is None else found[0]
+        return known.get(extent)
     if isinstance(extent, x.BinaryExpr):
-        left, right = _evaluate(extent.left, known), _evaluate(extent.right, known)
+        left, right = extent_value(extent.left, known), extent_value(extent.right, known)
         return None if left is None or right is None else BINARY[type(extent)](left, right)
     if isinstance(extent, x.UnaryExpr):
-        operand = _evaluate(extent.operand, known)
+        operand = extent_value(extent.operand, known)
         return None if operand is None else UNARY[type(extent)](operand, extent.dtype)
     return None
 
@@ -348,4 +347,4 @@ def _share_buffer(
         made[m] = ArrayValue(views[m], buffer)
 
 
-__all__ = ["OMITTED", "BoundCall", "bind_call", "place_arguments"]
+__all__ = ["OMITTED", "BoundCall", "bind_call", "extent_value", "place_arguments"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..analysis.overwrites import narrowing_of
-from ..codegen.host import for_host
+from ..codegen.host import for_run
 from ..codegen.orchestration import OrchestrationResult, generate_orchestration
 from ..codegen.runtime_names import HOST
 from ..ir.enums import CoreType
@@ -18,12 +18,13 @@ from ..ir.program import Function, Program
 from ..ir.type import ScalarType, TensorType
 from .background import begin
 from .build import BuiltLibrary, build, load
-from .host_executor import CONFIG, ENTRY, HostProgram, RunOptions, RunResult
+from .host_executor import CONFIG, ENTRY, HostProgram, Kernel, RunOptions, RunResult
 from .interpreted_kernels import interpreted_kernels
 from .native_kernels import KERNEL_FLAGS, NativeKernels, native_kernels
 from .native_library import SOURCES, prepare_task_runtime, task_runtime
 from .native_products import Products
 from .scalar_args import to_bits
+from .taken_results import Taker, allocated
 from .task_records import RunRecord
 from .touched_parts import parts_of_kernels
 
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 
 # What the compiler would say of emitted code is not for users. The code is short and each statement runs a few times,
 # so that compiling it well costs more than it gives.
-_QUIET = ("-Wno-unused-variable", "-Wno-unused-but-set-variable")
-_FLAGS = ("-O1", *_QUIET)
+# Integers wrap, as the language says.
+_USUAL = ("-fwrapv", "-Wno-unused-variable", "-Wno-unused-but-set-variable")
+_FLAGS = ("-O1", *_USUAL)
 
 _INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
 
@@ -41,11 +43,14 @@ _INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
 class EmittedCode:
     """What is emitted for one Orchestration function of a program behind all passes, not compiled yet.
 
+    ``results``: how it hands over what it returns; ``params``: those that a caller gives, of all that it has.
+
     Raises what :func:`.codegen.generate_orchestration` does.
     """
 
     def __init__(self, program: Program, name: str) -> None:
-        self.program = for_host(program)
+        self.program, self.results = for_run(program, name)
+        self.params = _function(program, name).params
         self.function = _function(self.program, name)
         self.result: OrchestrationResult = generate_orchestration(self.program, self.function, runtime=HOST)
 
@@ -72,7 +77,9 @@ class Compilation:
 
     def __init__(self, program: Program, name: str, native: bool) -> None:
         self.code = EmittedCode(program, name)
-        self.kernels = native_kernels(self.code.kernels()) if native else None
+        taker = self.code.results.taker
+        kernels = [kernel if kernel is not taker else None for kernel in self.code.kernels()]
+        self.kernels = native_kernels(kernels) if native else None
         self._name = name
         self._future: Future[_Made] | None = None
 
@@ -160,6 +167,11 @@ class EmittedProgram:
         )
         if native is not None:
             callable_kernels = native.bind(library, callable_kernels)
+        self.results, self._params = code.results, code.params
+        taker = code.results.taker
+        self._taker = Taker(taker) if taker is not None else None
+        if taker is not None:
+            callable_kernels[kernels.index(taker)] = Kernel(taker.name, self._taker, taker.span)
         self._host = HostProgram(
             library,
             callable_kernels,
@@ -190,7 +202,7 @@ class EmittedProgram:
             headers = sorted({h for i in group for h in _INCLUDE.findall(codes[i].result.code)})
             texts = ["\n".join(headers), *(_apart(codes[i], i) for i in group)]
             sources.append((f"programs_{start}.cpp", "\n".join(texts)))
-        flags = (f"-O{optimize}", *_QUIET, "-Wno-unused-function")
+        flags = (f"-O{optimize}", *_USUAL, "-Wno-unused-function")
         library = load(build(sources, include_dirs=[SOURCES], flags=flags, name="programs"))
         built = []
         for i, code in enumerate(codes):
@@ -208,8 +220,31 @@ class EmittedProgram:
         """Run on arrays, which are read and written in place, and Python or NumPy scalars, in the order of the
         function's parameters.
         """
-        if len(args) != len(self.function.params):
-            raise TypeError(f"'{self.function.name}' takes {len(self.function.params)} arguments, got {len(args)}")
+        return self.call(args, options)[1]
+
+    def call(self, args: Sequence[Any], options: RunOptions | None = None) -> tuple[list[Any], RunResult]:
+        """As :meth:`run`; also what the function returns: of its arguments the arrays that were passed, or parts of
+        them that share their memory. An empty list if ``results.missing`` says why.
+        """
+        if len(args) != len(self._params):
+            raise TypeError(f"'{self.function.name}' takes {len(self._params)} arguments, got {len(args)}")
+        args = [*args, *allocated(self.results, self.function, args)]
+        if self._taker is None:
+            result = self._run(args, options)
+            return [args[i] for i in self.results.returned if i is not None], result
+        if options is not None and options.isolate:
+            raise TypeError(
+                f"a run of '{self.function.name}' can't be isolated: the function returns numbers, parts of tensors, "
+                "or tensors that it makes in loops, which only this process can take"
+            )
+        ticket = self._taker.open([args[i] for i in self._tensors])
+        try:
+            result = self._run([*args, ticket], options)
+        finally:
+            taken = self._taker.close(ticket)
+        return taken, result
+
+    def _run(self, args: Sequence[Any], options: RunOptions | None) -> RunResult:
         return self._host.run(
             [args[i] for i in self._tensors], [to_bits(args[i], dtype) for i, dtype in self._scalars], options
         )

@@ -138,7 +138,11 @@ class KernelArgs:
 
     def tensor(self, index: int) -> Any:
         """Argument ``index`` as an array. The number of tensors is the caller's knowledge."""
-        return as_array(ChipTensor.from_address(self._args[index]))
+        return as_array(self.descriptor(index))
+
+    def descriptor(self, index: int) -> ChipTensor:
+        """What the runtime says of argument ``index``, a tensor."""
+        return ChipTensor.from_address(self._args[index])
 
     def scalar(self, index: int) -> int:
         """Argument slot ``index`` (tensors count, too) as a signed 64-bit integer."""

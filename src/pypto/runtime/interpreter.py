@@ -14,7 +14,6 @@ from ..analysis.escapes import carried_at_escapes
 from ..diag.errors import InternalError
 from ..ir import expr as x
 from ..ir import stmt as st
-from ..ir.dtype import DataType
 from ..ir.enums import ArgEffect, ForKind, FunctionType, is_incore_type
 from ..ir.expr import Expr, Var
 from ..ir.program import Function, Program
@@ -305,7 +304,7 @@ class Interpreter(KernelScopes):
         )
 
     def _constant(self, expr: Any, _frame: Frame) -> Any:
-        if type(expr) is x.ConstFloat and expr.dtype is not DataType.FP32:
+        if type(expr) is x.ConstFloat:
             return round_float(expr.value, expr.dtype) if expr.dtype.is_float_ else expr.value
         return expr.value
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ..analysis.callees import returned_params
+from .._lazy import np
 from ..diag.errors import InternalError
 from ..ir.program import Function, Program
 from ..ops.values import ArrayValue
@@ -59,7 +59,6 @@ class NativeExecutor:
         self._lock = threading.Lock()
         self._compilation: Compilation | None = None
         self._made: EmittedProgram | None = None
-        self._returned: tuple[int | None, ...] = ()
         self._reason = ""
         self.interpreted_ns = 0
 
@@ -136,10 +135,10 @@ class NativeExecutor:
         function: Function | None = program.get_function(self._name)
         if function is None:
             raise NotNative(f"there is no function '{self._name}' behind the passes")
-        self._returned = returned_params(function, program) or ()
-        if any(index is None for index in self._returned):
-            raise NotNative("it returns something else than its arguments")
-        return Compilation(program, self._name, native=True)
+        compilation = Compilation(program, self._name, native=True)
+        if compilation.code.results.missing:
+            raise NotNative(compilation.code.results.missing)
+        return compilation
 
     def _tell_notes(self) -> None:
         for note in self.notes:
@@ -157,8 +156,8 @@ class NativeExecutor:
             timeout=config.timeout,
             isolate=config.isolate,
         )
-        result = program.run(arguments, options)
-        return [values[i] for i in self._returned if i is not None], result
+        returned, result = program.call(arguments, options)
+        return [ArrayValue(value) if isinstance(value, np.ndarray) else value for value in returned], result
 
 
 _told: set[str] = set()

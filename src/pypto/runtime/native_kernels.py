@@ -178,11 +178,14 @@ class _Words:
 # --- sources and libraries --------------------------------------------------------------------------------------------
 
 
-def native_kernels(kernels: Sequence[Function]) -> NativeKernels:
-    """Generate what has a native form."""
+def native_kernels(kernels: Sequence[Function | None]) -> NativeKernels:
+    """Generate what has a native form. None: a kernel of the host's own, which has its place among the others."""
     sources: list[KernelSource | None] = []
     notes = []
     for number, kernel in enumerate(kernels):
+        if kernel is None:
+            sources.append(None)
+            continue
         try:
             source = kernel_source(kernel, f"kernel_{number}")
             sources.append(source)

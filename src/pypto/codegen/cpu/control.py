@@ -11,7 +11,7 @@ from ...ir.traversal import walk
 from ...ir.type import ScalarType, ShapedType, TensorType
 from .arrays import Array, Size, Unsupported
 from .products import Products
-from .values import number, scalar_type, static
+from .values import scalar_type, static
 
 
 class _Carry:
@@ -32,6 +32,11 @@ class Control(Products):
     def _stmt(self, stmt: Any) -> None:
         raise NotImplementedError
 
+    def _is_parameter(self, var: Any) -> bool:
+        """Whether a carry or a result is a tensor that the kernel was given."""
+        name = self._names.name(var) if isinstance(var.type, TensorType) else None
+        return any(name is param for param in self._function.params)
+
     def _enter_carries(self, stmt: Any) -> list[_Carry]:
         carries = []
         for arg in stmt.iter_args:
@@ -40,7 +45,7 @@ class Control(Products):
                 self._out.line(f"{scalar_type(arg.type.dtype)} {name} = {self._text(arg.initValue)};")
                 self._values[arg] = name
                 carries.append(_Carry(name=name))
-            elif isinstance(arg.type, TensorType) and self._names.name(arg) in self._function.params:
+            elif self._is_parameter(arg):
                 self._values[arg] = self._array(arg.initValue)
                 carries.append(_Carry())
             elif isinstance(arg.type, ShapedType):
@@ -82,13 +87,18 @@ class Control(Products):
         self._flush()
         start, stop = self._bound(stmt.start), self._bound(stmt.stop)
         name = self._fresh(stmt.loop_var)
-        step = number(stmt.step)
-        if step is None or step == 0:
-            raise Unsupported("a loop whose step is not constant")
+        step = self._bound(stmt.step)
         self._values[stmt.loop_var] = name
-        if step > 0 and self._expressions.at_least_zero(stmt.start):
-            self._expressions.not_negative.add(stmt.loop_var)
-        self._out.open(f"for (int64_t {name} = {start}; {name} {'<' if step > 0 else '>'} {stop}; {name} += {step}) {{")
+        if isinstance(step, str):
+            self._fail_if(f"{step} == 0", "pto::zero_step({place})")
+            more = f"{step} > 0 ? {name} < {stop} : {name} > {stop}"
+        else:
+            if step == 0:
+                raise Unsupported("a loop whose step is 0")
+            if step > 0 and self._expressions.at_least_zero(stmt.start):
+                self._expressions.not_negative.add(stmt.loop_var)
+            more = f"{name} {'<' if step > 0 else '>'} {stop}"
+        self._out.open(f"for (int64_t {name} = {start}; {more}; {name} += {step}) {{")
         self._body(stmt.body, carries)
         self._out.close()
         self._leave(stmt, carries)
@@ -124,7 +134,7 @@ class Control(Products):
                 name = self._fresh(var)
                 self._out.line(f"{scalar_type(var.type.dtype)} {name}{{}};")
                 carries.append(_Carry(name=name))
-            elif isinstance(var.type, TensorType) and self._names.name(var) in self._function.params:
+            elif self._is_parameter(var):
                 carries.append(_Carry())
             else:
                 carries.append(_Carry(self._buffer(var)))

@@ -20,11 +20,11 @@ from typing import Any
 import msgspec
 
 from ...ir.dtype import DataType
-from ...ir.expr import Call, GlobalVar, TupleGetItemExpr, Var
+from ...ir.expr import Call, GlobalVar, MakeTuple, TupleGetItemExpr, Var
 from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, ReturnStmt, SeqStmts, WhileStmt, YieldStmt
-from ...ir.type import ScalarType
+from ...ir.type import ScalarType, ShapedType
 from ...ops.registry import REGISTRY
 from ..cpp_expressions import HELPERS
 from .arrays import Unsupported
@@ -112,6 +112,8 @@ class _Kernel(Hosted):
             raise Unsupported(f"a statement of kind {cls.__name__}")
 
     def _assign(self, var: Var | None, value: Any) -> None:
+        if type(value) is Call and value.op.name == "system.task_invalid":
+            return  # no kernel can use it
         if isinstance(value, Var):
             if var is not None:
                 self._values[var] = self._value(value)
@@ -121,6 +123,10 @@ class _Kernel(Hosted):
         if type(value) is TupleGetItemExpr and var is not None and isinstance(value.tuple, Var):
             self._values[var] = self._value(value.tuple)[value.index]
             return
+        if type(value) is MakeTuple:
+            if var is not None:
+                self._values[var] = [self._element_of_tuple(e) for e in value.elements]
+            return
         if type(value) is Call and type(value.op) is not GlobalVar and self._is_hosted_scalar(value):
             self._call(var, value)
         elif var is not None and isinstance(var.type, ScalarType):
@@ -129,6 +135,17 @@ class _Kernel(Hosted):
             self._call(var, value)
         else:
             raise Unsupported(f"an expression of kind {type(value).__name__}")
+
+    def _element_of_tuple(self, e: Any) -> Any:
+        if isinstance(e.type, ShapedType):
+            return self._array(e)
+        if isinstance(e, Var):
+            return self._value(e)
+        if not isinstance(e.type, ScalarType):
+            raise Unsupported(f"a tuple of {e.type}")
+        held = Var("item", e.type, e.span)  # computed here: what it reads may change before it is used
+        self._scalar_assign(held, e)
+        return self._value(held)
 
     @staticmethod
     def _is_hosted_scalar(call: Call) -> bool:

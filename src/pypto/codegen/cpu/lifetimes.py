@@ -6,7 +6,7 @@ from typing import Any
 
 from ...analysis.buffer_names import BufferNames
 from ...ir.enums import ArgEffect
-from ...ir.expr import Call, IterArg, TupleGetItemExpr, Var
+from ...ir.expr import Call, IterArg, MakeTuple, TupleGetItemExpr, Var
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, SeqStmts, WhileStmt
 from ...ir.traversal import walk
@@ -166,6 +166,10 @@ class Lifetimes:
         elif type(value) is TupleGetItemExpr:
             if isinstance(value.tuple, Var):
                 self._join(value.tuple, var)
+        elif type(value) is MakeTuple:
+            for element in value.elements:
+                if isinstance(element, Var):
+                    self._join(element, var)
         elif type(value) is Call:
             definition = REGISTRY.get(value.op.name)
             if definition is None:

@@ -14,7 +14,7 @@ from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.traversal import walk
 from ...ir.type import ScalarType, ShapedType, TensorType
-from ..cpp_expressions import CppExpressions
+from ..scalar_expressions import ScalarExpressions, scalar_type
 from .arrays import Array, Size, Unsupported, is_narrow_float, offset, packed, storage, working
 from .lifetimes import Lifetimes
 from .rows import Node, RowGroup, RowPrinter
@@ -65,7 +65,7 @@ class Values:
         self._places: list[Span] = []
         self._busy: dict[object, tuple[int, int, int]] = {}  # root in the arena: begin, end, last position of use
         self._scratch = 0
-        self._expressions = CppExpressions(self._scalar, self._scalar_call, self._checked_operand)
+        self._expressions = ScalarExpressions(self._scalar, self._scalar_call, self._checked_operand)
         self._span = function.span
 
     # --- parameters ---------------------------------------------------------------------------------------------------
@@ -105,22 +105,25 @@ class Values:
             unusual = f"{name}_t.strides[{at}] != 1 && {name}_t.shapes[{at}] != 1"
             out.line(f"if ({unusual}) return pto::fall_back({self._name}_instead, args);")
         shape: list[Size] = []
+        valid: list[Size] = []
         for axis, extent in enumerate(kind.shape):
             if type(extent) is ConstInt:
                 shape.append(extent.value)
+                valid.append(extent.value)
                 continue
             text = f"{name}_n{axis}"
             out.line(f"const int64_t {text} = {name}_t.shapes[{axis}]; (void){text};")
             shape.append(text)
-            if type(extent) is Var and extent not in self._values:
-                self._values[extent] = text
+            # Under one name for all tensors that have it, so that their rows are known to be the same.
+            known = self._values.setdefault(extent, text) if type(extent) is Var else text
+            valid.append(known if isinstance(known, str) else text)
         strides: list[Size] = []
         for axis in range(rank - 1):
             text = f"{name}_s{axis}"
             out.line(f"const int64_t {text} = {name}_t.strides[{axis}]; (void){text};")
             strides.append(text)
         strides += [1] * (rank > 0)
-        self._values[param] = Array(kind.dtype, name, shape, strides, shape, param)
+        self._values[param] = Array(kind.dtype, name, shape, strides, valid, param)
 
     # --- names and scalars --------------------------------------------------------------------------------------------
 
@@ -183,6 +186,10 @@ class Values:
         items = e.elements if type(e) is MakeTuple else e
         return [self._size(item) for item in items]
 
+    def _rows_of(self, extents: Sequence[Any]) -> list[Size]:
+        """The shape of what is never in memory as a whole: the number of its rows may be known at run time only."""
+        return [*self._sizes(extents[:-1]), *(static(e) for e in extents[-1:])]
+
     def _index_name(self, size: Size) -> Size:
         """An index as a name, so that what is long is computed once."""
         if isinstance(size, int) or size.isidentifier():
@@ -203,11 +210,19 @@ class Values:
     def _rounded(text: str, dtype: DataType) -> str:
         return f"pto::rounded<{storage(dtype)}>({text})" if is_narrow_float(dtype) else text
 
-    def _checked_operand(self, e: Any, what: str) -> list[Any]:
-        place = len(self._places)
+    def _check_place(self, e: Any) -> int:
+        """The number that the messages of a check begin with."""
         self._places.append(e.span if e.span.is_valid() else self._span)
+        return len(self._places) - 1
+
+    def _checked_operand(self, e: Any, what: str) -> list[Any]:
+        place = self._check_place(e)
         if what == "shift":
             return ["pto::kernel_distance(", e.right, f", {place})"]
+        if what == "power":
+            return ["pto::kernel_exponent(", e.right, f", {place})"]
+        if what == "finite":
+            return ["pto::kernel_finite(", e.operand, f', "{e.dtype}", {place})']
         return ["pto::kernel_divisor(", e.right, f', "{what}", {place})']
 
     # --- checks -------------------------------------------------------------------------------------------------------
@@ -445,11 +460,6 @@ def static(e: Any) -> int:
     if value is None:
         raise Unsupported("a tile or tensor whose shape is not constant")
     return value
-
-
-def scalar_type(dtype: DataType) -> str:
-    """The C++ type of a scalar."""
-    return "float" if is_narrow_float(dtype) else working(dtype)
 
 
 __all__ = ["Values", "Writer", "constant", "number", "scalar_type", "static"]

@@ -25,7 +25,7 @@ class Windows(Values):
         source = self._array(call.args[0])
         if len(call.args[2].elements) != len(source.shape):  # type: ignore[attr-defined]
             raise Unsupported(f"{call.op.name} of another rank")
-        shape = [static(e) for e in var.type.shape]  # type: ignore[attr-defined]
+        shape = self._rows_of(var.type.shape)  # type: ignore[attr-defined]
         array = self._window(call, source, call.args[1], shape, self._valid(var), call.args[3:4])
         self._bind_part(var, array)
 
@@ -61,7 +61,7 @@ class Windows(Values):
         call: Call,
         source: Array,
         offsets: Any,
-        shape: Sequence[int],
+        shape: Sequence[Size],
         valid: Sequence[Size],
         requested: Sequence[Any] = (),
         exact: bool = False,
@@ -92,7 +92,7 @@ class Windows(Values):
         else:
             # A size that was found to be no larger than its dimension fits where all of the dimension does.
             fits = [
-                isinstance(place, int) and isinstance(extent, int) and place + size <= extent
+                isinstance(place, int) and isinstance(extent, int) and isinstance(size, int) and place + size <= extent
                 for place, extent, size in zip(places[missing:], source.shape[missing:], shape, strict=True)
             ]
             for axis, fit in enumerate(fits):
@@ -279,7 +279,7 @@ class Windows(Values):
         target = self._array(into)
         kind: Any = source.type
         valid = self._sizes(kind.valid_extents)
-        shape = [static(e) for e in kind.shape]
+        shape = self._rows_of(kind.shape)
         rank = len(target.shape)
         flattened = args[3].elements if call.op.name == "tile.store" and len(args) > 3 else ()
         if flattened:

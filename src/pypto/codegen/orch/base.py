@@ -17,6 +17,7 @@ from ...ir.type import CommCtxType, ScalarType, TensorType
 from ..cpp_expressions import CppExpressions, unchecked
 from ..names import Names
 from ..runtime_names import RESERVED, RESERVED_PREFIXES, RuntimeNames, scalar_type
+from ..scalar_expressions import ScalarExpressions
 from ..text import Block, Group, Local, Writer
 
 
@@ -69,7 +70,13 @@ class Manual:
 
 
 def _checked(e: Any, what: str) -> list[Any]:
-    return ["pto::distance(", e.right, ")"] if what == "shift" else ["pto::divisor(", e.right, f', "{what}")']
+    if what == "shift":
+        return ["pto::distance(", e.right, ")"]
+    if what == "power":
+        return ["pto::exponent(", e.right, ")"]
+    if what == "finite":
+        return ["pto::finite(", e.operand, f', "{e.dtype}")']
+    return ["pto::divisor(", e.right, f', "{what}")']
 
 
 class Base:
@@ -87,8 +94,12 @@ class Base:
         self.callees = callees_of(program)
         self.out = Writer(depth=1)
         self.names = Names(RESERVED, RESERVED_PREFIXES)
-        checked = _checked if runtime.checks_operands else unchecked
-        self.expressions = CppExpressions(self.scalar, self._inline_call, checked)
+        # The runtime of this package computes as the interpreter does; text for a device stays plain.
+        self.expressions = (
+            ScalarExpressions(self.scalar, self._inline_call, _checked, halves_as_bits=True)
+            if runtime.checks_operands
+            else CppExpressions(self.scalar, self._inline_call, unchecked)
+        )
         self.values: dict[Var, Any] = {}
         self.region = Region(0)
         self.manual: Manual | None = None

@@ -482,4 +482,7 @@ _TENSOR_OPS: dict[str, Callable[[Tensors, Var | None, Call], None]] = {
     "tensor.write": Tensors._write,
 }
 
-__all__ = ["Tensors", "half_literal", "is_create"]
+# Builtins that an orchestration runs itself; all others of the family are for kernels.
+PRINTED_OPS = frozenset((*_TENSOR_OPS, "tensor.create"))
+
+__all__ = ["PRINTED_OPS", "Tensors", "half_literal", "is_create"]

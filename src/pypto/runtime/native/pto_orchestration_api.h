@@ -417,6 +417,27 @@ inline T distance(T value, int line = __builtin_LINE()) {
     return value;
 }
 
+// What an integer is raised to.
+template <typename T>
+inline T exponent(T value, int line = __builtin_LINE()) {
+    if (__builtin_expect(value < 0, 0)) {
+        rt_report_fatal(ERROR_PROGRAM, "line %d: integer power with the negative exponent %lld", line,
+                        static_cast<long long>(value));
+        throw Stop{};
+    }
+    return value;
+}
+
+// A float that becomes an integer.
+inline float finite(float value, const char* type, int line = __builtin_LINE()) {
+    if (__builtin_expect(!(value - value == 0), 0)) {
+        const char* name = value != value ? "nan" : value < 0 ? "-inf" : "inf";
+        rt_report_fatal(ERROR_PROGRAM, "line %d: cannot convert %s to %s", line, name, type);
+        throw Stop{};
+    }
+    return value;
+}
+
 // An integer that something is divided by.
 template <typename T>
 inline T divisor(T value, const char* what, int line = __builtin_LINE()) {

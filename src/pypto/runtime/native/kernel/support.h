@@ -15,6 +15,7 @@
 #include "element.h"
 #include "math.h"
 #include "products.h"
+#include "scalars.h"
 
 #define PTO_INLINE_MEMBER inline __attribute__((always_inline))
 
@@ -54,6 +55,12 @@ namespace pto {
     throw std::out_of_range(text);
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void zero_step(int place) {
+    char text[64];
+    snprintf(text, sizeof(text), "@%d@the step of a loop is zero", place);
+    throw std::domain_error(text);
+}
+
 // An integer that something is divided by.
 template <class T>
 inline T kernel_divisor(T value, const char* what, int place) {
@@ -71,6 +78,29 @@ inline T kernel_distance(T value, int place) {
     if (__builtin_expect(value < 0 || value >= 64, 0)) {
         char text[96];
         snprintf(text, sizeof(text), "@%d@shift distance %lld is outside [0, 64)", place, static_cast<long long>(value));
+        throw std::domain_error(text);
+    }
+    return value;
+}
+
+// What an integer is raised to.
+template <class T>
+inline T kernel_exponent(T value, int place) {
+    if (__builtin_expect(value < 0, 0)) {
+        char text[96];
+        snprintf(text, sizeof(text), "@%d@integer power with the negative exponent %lld", place,
+                 static_cast<long long>(value));
+        throw std::domain_error(text);
+    }
+    return value;
+}
+
+// A float that becomes an integer.
+inline float kernel_finite(float value, const char* type, int place) {
+    if (__builtin_expect(!std::isfinite(value), 0)) {
+        char text[96];
+        const char* name = value != value ? "nan" : value < 0 ? "-inf" : "inf";
+        snprintf(text, sizeof(text), "@%d@cannot convert %s to %s", place, name, type);
         throw std::domain_error(text);
     }
     return value;
