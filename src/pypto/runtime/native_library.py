@@ -297,13 +297,30 @@ class TaskRuntime:
         return tuple(found)
 
 
+# The units of the library; several files in one where reading the headers again would take longer.
+RUNTIME_UNITS: tuple[tuple[str, str], ...] = tuple(
+    (f"{unit}.cpp", "".join(f'#include "runtime/{file}.cpp"\n' for file in files))
+    for unit, files in {
+        "orchestrator": ("submit", "storage"),
+        "workers": ("execute", "lifecycle", "api"),
+        "regions": ("regions",),
+    }.items()
+)
+
+
 @functools.cache
 def task_runtime(sanitize: Any = None) -> TaskRuntime:
     """The task runtime, compiled when it is not in the cache.
 
     ``sanitize``: as in :func:`.build.build`. Raises :class:`.compilers.CompilerNotFound` without a C++ compiler.
     """
-    return TaskRuntime(load(build([SOURCES / "runtime.cpp"], include_dirs=[SOURCES], name="pto", sanitize=sanitize)))
+    return TaskRuntime(load(build(RUNTIME_UNITS, include_dirs=[SOURCES], name="pto", sanitize=sanitize)))
+
+
+def server_library() -> Path:
+    """The library of worker processes for isolated runs, compiled when it is not in the cache."""
+    source = SOURCES / "runtime" / "serve.cpp"
+    return build([source], include_dirs=[SOURCES, source.parent], flags=["-O1"], name="server").path
 
 
 def prepare_task_runtime() -> None:
@@ -316,4 +333,13 @@ def prepare_task_runtime() -> None:
     pool.shutdown(wait=False)
 
 
-__all__ = ["SOURCES", "ChipTensor", "Counters", "TaskRuntime", "prepare_task_runtime", "task_runtime"]
+__all__ = [
+    "RUNTIME_UNITS",
+    "SOURCES",
+    "ChipTensor",
+    "Counters",
+    "TaskRuntime",
+    "prepare_task_runtime",
+    "server_library",
+    "task_runtime",
+]
