@@ -320,7 +320,7 @@ def task_runtime(sanitize: Any = None) -> TaskRuntime:
 def server_library() -> Path:
     """The library of worker processes for isolated runs, compiled when it is not in the cache."""
     source = SOURCES / "runtime" / "serve.cpp"
-    return build([source], include_dirs=[SOURCES, source.parent], flags=["-O1"], name="server").path
+    return build([source], include_dirs=[SOURCES], flags=["-O1"], name="server").path
 
 
 def prepare_task_runtime() -> None:

@@ -50,7 +50,7 @@ def _library(dtype: DataType, flags: tuple[str, ...]) -> ctypes.CDLL:
     source = SOURCES / "kernel" / "products.cpp"
     defines = (f"-DPTO_ELEMENT={storage(dtype)}", f"-DPTO_SUM={_sum(dtype)}")
     flags = (*flags, *(_GCC_LEVEL if find_compiler().kind == "gcc" else ("-O2",)), *defines)
-    return load(build([source], include_dirs=[SOURCES, SOURCES / "kernel"], flags=flags, name="product"))
+    return load(build([source], include_dirs=[SOURCES], flags=flags, name="product"))
 
 
 def _sum(dtype: DataType) -> str:

@@ -242,7 +242,6 @@ const Task* Run::describe_stuck(char* text, size_t size) {
         if (written > 0) at += static_cast<size_t>(written);
     };
     add("no task has ended for %g s. Running:", options_.timeout);
-    uint32_t waiting = 0;
     for (int pass = 0; pass < 2; ++pass) {
         if (pass == 1) add("; waiting:");
         uint32_t shown = 0;
@@ -254,7 +253,6 @@ const Task* Run::describe_stuck(char* text, size_t size) {
                 for (uint32_t i = 0; i < crew_.size(); ++i) {
                     running = running || crew_.worker(i).running.load(std::memory_order_relaxed) == task->number + 1;
                 }
-                if (pass == 1 && !running) ++waiting;
                 if (running != (pass == 0) || ++shown > 8) continue;
                 if (running && (oldest == nullptr || task->number < oldest->number)) oldest = task;
                 const int32_t kernel = first_kernel(*task);

@@ -6,7 +6,7 @@
 // if there is none); kernels, each with its name, library, symbol; tensors, whose addresses count from the begin of the
 // arrays; scalars. Lists and texts begin with their length. An answer: the number of bytes that follow; Report; records, each
 // array with its count. Numbers have 64 bits.
-#include "monitor.h"
+#include "runtime/monitor.h"
 
 #ifdef PTO_HAS_PROCESSES
 
@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 
-#include "options.h"
+#include "runtime/options.h"
 
 namespace pto {
 
