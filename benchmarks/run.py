@@ -13,19 +13,23 @@ count where it fits into them). Compute: the operations of the matrix products o
 PyTorch or NumPy reaches in that precision, so far in the run. The distance is the time divided by the larger floor.
 
 The first call is that of a fresh process, from behind the imports and the making of arguments to the result: with an
-empty cache folder, and with the one that this left. A measurement that takes longer than `--limit` is left out, and
-the table says so; a first call, which compiles, may take four times as long. `--quick` takes a part of the cases, fewer
-runs, and a limit of a few seconds, begins no case after a minute and a half, and measures first calls of two cases.
+empty cache folder, and with the one that this left; PyPTO's bytecode is there. A measurement that takes longer than
+`--limit` is left out, and the table says so; a first call, which compiles, may take four times as long. `--quick` takes
+a part of the cases, fewer runs, and a limit of a few seconds, begins no case after a minute and a half, and measures
+first calls of two cases.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import ctypes
+import functools
 import importlib
 import json
 import os
+import shutil
 import signal
 import statistics
 import subprocess
@@ -40,6 +44,7 @@ import cases
 import numpy as np
 from cases import F32, Case
 
+import pypto
 from pypto.runtime.build import build, load
 from pypto.runtime.compilers import CompilerNotFound
 from pypto.runtime.host_cpu import usable_cores
@@ -375,7 +380,8 @@ class Benchmark:
     def starts(self, report: Report, case: Case) -> None:
         """The first call of fresh processes."""
         with tempfile.TemporaryDirectory() as cache:
-            environment = {**os.environ, "PYPTO_CACHE_DIR": cache}
+            environment = {**os.environ, "PYPTO_CACHE_DIR": cache, "PYTHONPYCACHEPREFIX": bytecode()}
+            environment.pop("PYTHONDONTWRITEBYTECODE", None)
             for label in ("cold first call", "warm start"):
                 command = [sys.executable, __file__, "--first-call", case.name, "--threads", str(self.threads)]
                 try:
@@ -392,6 +398,17 @@ class Benchmark:
                     return
                 report.data[label.replace(" ", "_")] = seconds
                 report.line(label, figure(seconds))
+
+
+@functools.cache
+def bytecode() -> str:
+    """A folder with the compiled form of PyPTO, which an installation has: this checkout may have none."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    subprocess.run(
+        [sys.executable, "-X", f"pycache_prefix={folder}", "-m", "compileall", "-q", *pypto.__path__], check=True
+    )
+    return folder
 
 
 def first_call(name: str) -> None:

@@ -9,6 +9,7 @@ import tempfile
 import textwrap
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -109,6 +110,22 @@ def test_a_library_is_built_once_and_kept_with_what_it_was_made_of(compiler, run
     again = build([unit("seven", 7)], name="numbers")
     assert again.cached and (again.path, again.command) == (first.path, first.command)
     assert len(runs) == 1
+
+
+def test_several_threads_try_a_compiler_once(compiler, monkeypatch):
+    tried = []
+
+    def examine(words):
+        tried.append(words)
+        time.sleep(0.05)
+        return compiler
+
+    monkeypatch.setattr(compilers, "_known", {})
+    monkeypatch.setattr(compilers, "_examine", examine)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: compilers.find_compiler(), range(4)))
+    assert found == [compiler] * 4
+    assert len(tried) == 1
 
 
 def test_the_command_line_makes_the_library_in_its_folder(compiler):

@@ -13,11 +13,15 @@ import pytest
 
 import pypto.language as pl
 from pypto import ir
+from pypto.codegen.cpu.kernel import KernelSource
 from pypto.runtime import RunConfig, native_executor
+from pypto.runtime.build import build
 from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.errors import ProgramError
 from pypto.runtime.host_executor import TaskError
 from pypto.runtime.native_executor import NotNative
+from pypto.runtime.native_kernels import NativeKernels
+from pypto.runtime.native_library import SOURCES
 
 NATIVE = RunConfig(executor="native", workers=2)
 INTERPRETER = RunConfig(executor="interpreter")
@@ -259,6 +263,19 @@ def test_what_has_no_native_form_says_why(tmp_path):
     outcome = program.execute([x])
     assert outcome.executor == "interpreter"
     np.testing.assert_array_equal(outcome.result, x + 1 + 1)
+
+
+def kernels_of(text):
+    return NativeKernels([KernelSource("kernel_0", text, 0, [], [], [], [], frozenset())], [])
+
+
+def test_kernels_read_only_the_headers_that_they_need():
+    assert kernels_of("int64_t f();").text.startswith('#include "kernel/support.h"\n')
+    names = """
+    int64_t f(int64_t a, float b) {
+        return std::abs(std::max<int64_t>(a, std::min<int64_t>(a, 1))) + int64_t(std::floor(b) + std::pow(b, b));
+    }"""
+    build([("kernels.cpp", kernels_of(names).text)], include_dirs=[SOURCES], flags=["-Werror", "-fopenmp-simd"])
 
 
 def test_a_program_that_was_saved(tmp_path):

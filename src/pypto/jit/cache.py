@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .._version import installed_version
+
 CacheKey = tuple[Any, ...]
 """``(source_hash, platform, strategy, tensor_infos, scalar_infos, distributed config, compile_opts)``, hashable."""
 
@@ -99,18 +101,7 @@ def compute_source_hash(sources: Iterable[str]) -> str:
 
 
 def _version() -> str:
-    import pypto
-
-    version = getattr(pypto, "__version__", None)
-    if version is not None:
-        return str(version)
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
-    try:
-        return installed("pypto")
-    except PackageNotFoundError:
-        return "0"
+    return installed_version() or "0"
 
 
 def _frozen(value: Any) -> Any:

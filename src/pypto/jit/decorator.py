@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..frontend.closure import MISSING
 from ..ir.compile_options import OptimizationStrategy
 from ..ir.enums import Level, ParamDirection
+from ..ir.paused_gc import paused_gc
 from ..ir.program import Program
 from ..language.typing import DynVar, dynamic
 from .cache import CacheKey, l2_lookup, l2_store, make_cache_key
@@ -180,7 +181,8 @@ class JITFunction:
         known = self._cached_graph
         if known is not None and known[0] == fingerprint:
             return known
-        from .binding import Binder
+        with paused_gc():
+            from .binding import Binder
 
         graph = Graph(self)
         binder = Binder(self.__name__, inspect.signature(self._func), self._parameters(), graph.dynamic_dims(self))
@@ -301,7 +303,8 @@ class JITFunction:
                 return entry.compiled
             self._misses += 1
             try:
-                entry.compiled = self._compile(bound, graph, config, entry.key)
+                with paused_gc():  # it also loads the compiler, whose objects stay
+                    entry.compiled = self._compile(bound, graph, config, entry.key)
             except BaseException:
                 with self._lock:
                     if self._cache.get(key) is entry:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import datetime
-import functools
 import hashlib
 import json
 import os
@@ -17,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .._version import installed_version
 from ..ir.dtype import DataType
 from ..ir.enums import ParamDirection
 from ..ir.program import Function, Program
@@ -104,15 +104,9 @@ def _flush_all() -> None:
             logger.warning("could not write the files of %s: %s", files.directory, error)
 
 
-@functools.cache
 def version() -> str:
     """The version of PyPTO that is running."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("pypto")
-    except metadata.PackageNotFoundError:  # used from a source tree
-        return "unknown"
+    return installed_version() or "unknown"
 
 
 def write_program(

@@ -15,6 +15,7 @@ import os
 import shlex
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
@@ -80,6 +81,7 @@ class _Refused(Exception):
 
 
 _known: dict[tuple[str | None, str | None], Compiler] = {}
+_looking = threading.Lock()
 
 
 def find_compiler() -> Compiler:
@@ -90,7 +92,10 @@ def find_compiler() -> Compiler:
     question = (os.environ.get("CXX"), os.environ.get("PATH"))
     found = _known.get(question)
     if found is None:
-        found = _known[question] = _find(question[0])
+        with _looking:  # several threads build at once: one tries the compiler
+            found = _known.get(question)
+            if found is None:
+                found = _known[question] = _find(question[0])
     return found
 
 

@@ -1,11 +1,12 @@
 """Runs in a worker process, so that a kernel that crashes or never ends can't take the session with it.
 
 A worker is started when first needed and kept for the runs that follow; runs of several threads at once have one each.
-It is this Python with nothing but the task runtime's library, whose ``pto_serve`` answers requests (how is said in
-``native/runtime/serve.h``). Arrays travel through memory that both processes map: copied in before the run, and back
-after one that succeeded. In the same memory stands the monitor, where the worker's threads write what they run, so that
-this process can say what a dead one did. A worker that died, hangs or is left in the middle of a run is ended, and
-replaced when the next run comes; the worker ends itself when this process is gone.
+It is this Python with nothing but a library whose ``pto_serve`` answers requests (how is said in
+``native/runtime/serve.cpp``), and the task runtime, which that loads. Arrays travel through memory that both processes
+map: copied in before the run, and back after one that succeeded. In the same memory stands the monitor, where the
+worker's threads write what they run, so that this process can say what a dead one did. A worker that died, hangs or is
+left in the middle of a run is ended, and replaced when the next run comes; the worker ends itself when this process is
+gone.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import msgspec
 
 from .._lazy import np
 from .errors import ProgramError
-from .native_library import RECORDS, Options, Report, TaskRuntime, TensorArgument, i32, i64, u32, u64
+from .native_library import RECORDS, Options, Report, TaskRuntime, TensorArgument, i32, i64, server_library, u32, u64
 
 MONITOR_BYTES = 64 << 10
 MAX_THREADS = 256  # that the monitor describes
@@ -38,7 +39,10 @@ KEEP_BYTES = 256 << 20  # of memory that a worker keeps between runs; more is gi
 KEEP_WORKERS = 2  # that wait for runs
 _ALIGNMENT = 64
 _LOOK_EVERY_S = 0.2  # at a worker that says nothing
-_SERVE = "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).pto_serve(*map(int, sys.argv[2:])))"
+_SERVE = (
+    "import ctypes, os, sys;"
+    " sys.exit(ctypes.CDLL(sys.argv[1]).pto_serve(os.fsencode(sys.argv[2]), *map(int, sys.argv[3:])))"
+)
 _LOADING_FAILED = -1  # code of a report
 _KERNEL_FAILED, _NO_PROGRESS = 101, 100
 _PHASE_LOADING, _PHASE_ASKED = 1, 3  # the latter is set here, and there any other when a request is read
@@ -199,7 +203,8 @@ class _Worker:
         requests, self._requests = os.pipe()
         self._answers, answers = os.pipe()
         # -I -S: the standard library alone; nothing that the environment or an installed package adds.
-        command = [sys.executable, "-I", "-S", "-c", _SERVE, library, *map(str, (requests, answers, self._memory))]
+        files = map(str, (requests, answers, self._memory))
+        command = [sys.executable, "-I", "-S", "-c", _SERVE, str(server_library()), library, *files]
         try:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, pass_fds=(requests, answers, self._memory)

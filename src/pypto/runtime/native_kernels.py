@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -199,15 +200,27 @@ def native_kernels(kernels: Sequence[Function | None]) -> NativeKernels:
     return NativeKernels(sources, notes)
 
 
+_STANDARD = re.compile(r"\bstd::(\w+)")
+# Where the names stand that expressions may use: only the headers that are needed, since <cmath> alone takes longer to
+# read than most kernels do to compile.
+_HEADERS = {
+    "min": ("algorithm",),
+    "max": ("algorithm",),
+    "floor": ("cmath",),
+    "pow": ("cmath",),
+    "abs": ("cmath", "cstdlib"),
+}
+
+
 def _text(made: Sequence[KernelSource], *more: str) -> str:
     """One source of these kernels; empty without any."""
     if not made:
         return ""
     helpers = sorted({helper for source in made for helper in source.helpers})
-    lines = ["#include <algorithm>", '#include "kernel/support.h"', ""]
-    lines += [line for helper in helpers for line in HELPERS[helper]]
-    lines += [source.text for source in made]
-    return "\n".join([*lines, *more]) + "\n"
+    lines = [line for helper in helpers for line in HELPERS[helper]]
+    text = "\n".join([*lines, *(source.text for source in made), *more]) + "\n"
+    headers = {header for name in set(_STANDARD.findall(text)) for header in _HEADERS.get(name, ())}
+    return "".join([*(f"#include <{h}>\n" for h in sorted(headers)), '#include "kernel/support.h"\n\n', text])
 
 
 def build_kernels(

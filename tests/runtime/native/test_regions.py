@@ -18,7 +18,7 @@ suite = Suite(
 #include <set>
 #include <vector>
 
-#include "runtime/writer_index.h"
+#include "runtime/regions.cpp"
 
 using pto::Region;
 

@@ -319,7 +319,7 @@ class RowPrinter:
         begin, end = "0", str(product([*self._group.rows, columns]) if self._flat else columns)
         if asked:
             out.open(f"for (int64_t b = 0; b < {end}; b += {_PART}) {{")
-            out.line(f"const int64_t e = std::min<int64_t>(b + {_PART}, {end});")
+            out.line(f"const int64_t e = b + {_PART} < {end} ? b + {_PART} : {end};")
             for line in asked:
                 out.line(line)
             begin, end = "b", "e"

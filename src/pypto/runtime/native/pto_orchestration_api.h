@@ -4,8 +4,6 @@
 // runtime, which is another library, through one table of functions (`pto_bind`, called by the host before each run).
 #pragma once
 
-#include <algorithm>
-
 #include "pto_types.h"
 
 #define PTO_EXPORT extern "C" __attribute__((visibility("default")))

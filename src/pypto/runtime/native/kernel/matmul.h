@@ -5,18 +5,10 @@
 // is and how it is multiplied). Vectors are those of GCC and Clang, of the widest size that the CPU compiled for has.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
 #include <new>
-#include <type_traits>
 #include <utility>
 
 #include "element.h"
-
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
 
 #define PTO_MM_INLINE inline __attribute__((always_inline))
 
@@ -88,27 +80,34 @@ typedef VecOf<uint32_t, 4>::type U32x4;
 template <class V>
 PTO_MM_INLINE V load(const void* from) {
     V made;
-    std::memcpy(&made, from, sizeof made);
+    memcpy(&made, from, sizeof made);
     return made;
 }
 
 template <class V>
 PTO_MM_INLINE void store(void* to, V value) {
-    std::memcpy(to, &value, sizeof value);
+    memcpy(to, &value, sizeof value);
 }
+
+// Instructions are written by their names where vectors have no operator for them: <immintrin.h> takes longer to read than
+// many a product to compile.
 
 // The first `count` of as many elements as a vector has; zeros behind them. Nothing behind them is read.
 template <class V, class T>
 PTO_MM_INLINE V load_some(const T* from, int64_t count) {
     if (count >= kLanes) return load<V>(from);
 #if PTO_MM_512
-    const uint32_t mask = (1u << count) - 1;
-    if constexpr (sizeof(T) == 4) return (V)_mm512_maskz_loadu_epi32(static_cast<__mmask16>(mask), from);
-    if constexpr (sizeof(T) == 2) return (V)_mm256_maskz_loadu_epi16(static_cast<__mmask16>(mask), from);
-    if constexpr (sizeof(T) == 1) return (V)_mm_maskz_loadu_epi8(static_cast<__mmask16>(mask), from);
+    const uint16_t mask = static_cast<uint16_t>((1u << count) - 1);
+    typedef const char Memory[sizeof(V)];
+    const Memory& memory = *reinterpret_cast<const Memory*>(from);
+    V made;
+    if constexpr (sizeof(T) == 4) __asm__("vmovdqu32 %1, %0%{%2%}%{z%}" : "=v"(made) : "m"(memory), "Yk"(mask));
+    if constexpr (sizeof(T) == 2) __asm__("vmovdqu16 %1, %0%{%2%}%{z%}" : "=v"(made) : "m"(memory), "Yk"(mask));
+    if constexpr (sizeof(T) == 1) __asm__("vmovdqu8 %1, %0%{%2%}%{z%}" : "=v"(made) : "m"(memory), "Yk"(mask));
+    return made;
 #else
     alignas(64) char copy[sizeof(V)] = {};
-    std::memcpy(copy, from, static_cast<size_t>(count) * sizeof(T));
+    memcpy(copy, from, static_cast<size_t>(count) * sizeof(T));
     return load<V>(copy);
 #endif
 }
@@ -118,28 +117,53 @@ PTO_MM_INLINE void store_some(T* to, V value, int64_t count) {
     static_assert(sizeof(T) == 4);
     if (count >= kLanes) return store(to, value);
 #if PTO_MM_512
-    _mm512_mask_storeu_epi32(to, static_cast<__mmask16>((1u << count) - 1), (__m512i)value);
+    const uint16_t mask = static_cast<uint16_t>((1u << count) - 1);
+    typedef char Memory[sizeof(V)];
+    __asm__("vmovdqu32 %1, %0%{%2%}" : "+m"(*reinterpret_cast<Memory*>(to)) : "v"(value), "Yk"(mask));
 #else
-    std::memcpy(to, &value, static_cast<size_t>(count) * sizeof(T));
+    memcpy(to, &value, static_cast<size_t>(count) * sizeof(T));
 #endif
 }
 
-// Elements to words. GCC makes many instructions of a conversion by more than twice the size, where the CPU has one; and
-// the forms without a mask make GCC 12 warn of its own header.
+#if PTO_MM_512 || PTO_MM_256
+// The elements of the lower part of a register, wider.
+#define PTO_MM_CONVERT(name, instruction)                           \
+    template <class To, class From>                                 \
+    PTO_MM_INLINE To name(From from) {                              \
+        To made;                                                    \
+        __asm__(instruction " %1, %0" : "=v"(made) : "v"(from));    \
+        return made;                                                \
+    }
+PTO_MM_CONVERT(shorts_to_words, "vpmovzxwd")
+PTO_MM_CONVERT(bytes_to_words, "vpmovzxbd")
+PTO_MM_CONVERT(signed_bytes_to_words, "vpmovsxbd")
+PTO_MM_CONVERT(halves_to_floats, "vcvtph2ps")
+#undef PTO_MM_CONVERT
+
+// Eight bytes in the lower half of a register.
+template <class T>
+PTO_MM_INLINE VecOf<int64_t, 2>::type in_register(T eight) {
+    static_assert(sizeof(T) == 8);
+    VecOf<int64_t, 2>::type made{};
+    made[0] = (int64_t)eight;
+    return made;
+}
+#endif
+
+// Elements to words. GCC makes many instructions of a conversion to the widest vectors, or by more than twice the size,
+// where the CPU has one.
 template <int N>
 PTO_MM_INLINE typename VecOf<uint32_t, N>::type widen(typename VecOf<uint16_t, N>::type narrow) {
     typedef typename VecOf<uint32_t, N>::type Wide;
 #if PTO_MM_512
-    if constexpr (N == 16) return (Wide)_mm512_maskz_cvtepu16_epi32(0xffff, (__m256i)narrow);
-#elif PTO_MM_256
-    if constexpr (N == 8) return (Wide)_mm256_cvtepu16_epi32((__m128i)narrow);
+    if constexpr (N == 16) return shorts_to_words<Wide>(narrow);
 #endif
     return __builtin_convertvector(narrow, Wide);
 }
 
 PTO_MM_INLINE U32 widen(VecOf<uint8_t, kLanes>::type narrow) {
 #if PTO_MM_512
-    return (U32)_mm512_maskz_cvtepu8_epi32(0xffff, (__m128i)narrow);
+    return bytes_to_words<U32>(narrow);
 #else
     return __builtin_convertvector(narrow, U32);
 #endif
@@ -147,9 +171,9 @@ PTO_MM_INLINE U32 widen(VecOf<uint8_t, kLanes>::type narrow) {
 
 PTO_MM_INLINE I32 widen(VecOf<int8_t, kLanes>::type narrow) {
 #if PTO_MM_512
-    return (I32)_mm512_maskz_cvtepi8_epi32(0xffff, (__m128i)narrow);
+    return signed_bytes_to_words<I32>(narrow);
 #elif PTO_MM_256
-    return (I32)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128((long long)narrow));
+    return signed_bytes_to_words<I32>(in_register(narrow));
 #else
     return __builtin_convertvector(narrow, I32);
 #endif
@@ -172,12 +196,12 @@ PTO_MM_INLINE typename VecOf<float, N>::type floats(typename VecOf<uint16_t, N>:
 template <int N>
 PTO_MM_INLINE typename VecOf<float, N>::type floats(typename VecOf<uint16_t, N>::type bits, const fp16*) {
     typedef typename VecOf<float, N>::type F;
-#if PTO_MM_512
-    if constexpr (N == 16) return (F)_mm512_maskz_cvtph_ps(0xffff, (__m256i)bits);
-#endif
 #if PTO_MM_512 || PTO_MM_256
-    if constexpr (N == 8) return (F)_mm256_cvtph_ps((__m128i)bits);
-    if constexpr (N == 4) return (F)_mm_cvtph_ps(_mm_cvtsi64_si128((long long)bits));
+    if constexpr (N == 4) {
+        return halves_to_floats<F>(in_register(bits));
+    } else {
+        return halves_to_floats<F>(bits);
+    }
 #endif
     return float_of_fp16<typename VecOf<uint32_t, N>::type, F>(widen<N>(bits));
 }
@@ -212,25 +236,9 @@ PTO_MM_INLINE I32 load_ints(const int8_t* from, int64_t count) {
 using pto::to_float;
 PTO_MM_INLINE float to_float(int8_t value) { return value; }
 
-// Written out where it can be, since a kernel may be compiled without contraction.
-PTO_MM_INLINE F32 multiply_add(F32 sum, float a, F32 b) {
-#if PTO_MM_512
-    return (F32)_mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)b, (__m512)sum);
-#elif PTO_MM_256
-    return (F32)_mm256_fmadd_ps(_mm256_set1_ps(a), (__m256)b, (__m256)sum);
-#else
-    return sum + a * b;
-#endif
-}
-PTO_MM_INLINE F32 multiply_add(F32 sum, F32 a, F32 b) {
-#if PTO_MM_512
-    return (F32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
-#elif PTO_MM_256
-    return (F32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum);
-#else
-    return sum + a * b;
-#endif
-}
+// One instruction, where compilers may contract: they do if not told otherwise.
+PTO_MM_INLINE F32 multiply_add(F32 sum, float a, F32 b) { return sum + a * b; }
+PTO_MM_INLINE F32 multiply_add(F32 sum, F32 a, F32 b) { return sum + a * b; }
 // In unsigned numbers, whose overflow is defined.
 PTO_MM_INLINE I32 multiply_add(I32 sum, int32_t a, I32 b) {
     return (I32)((U32)sum + static_cast<uint32_t>(a) * (U32)b);
@@ -245,16 +253,16 @@ PTO_MM_INLINE Number total(typename VecOf<Number, N>::type v) {
     } else {
         typedef typename VecOf<Number, N / 2>::type Half;
         Half halves[2];
-        std::memcpy(halves, &v, sizeof v);
+        memcpy(halves, &v, sizeof v);
         return total<Number, N / 2>(halves[0] + halves[1]);
     }
 }
 
 // --- policies: what a word of 32 bits is ----------------------------------------------------------------------------
 
-// `kGroup` elements along k make a word. Of policies with floats, `pair` gives the words of 2 * kLanes columns, in an
-// order that `order` undoes for sums. `kGroup` elements along k make a word. `lanes`: the bits of elements side by side, one a lane; `four`: words of elements
-// that follow each other along k; `step`: a word of a by words of b.
+// `kGroup` elements along k make a word. `lanes`: the bits of elements side by side, one a lane; `four`: words of elements
+// that follow each other along k; `step`: a word of a by words of b. Of floats only: `pair`: words of 2 * kLanes columns,
+// in an order of its own, which `order` undoes for the sums.
 
 struct Floats {
     typedef float Out;
@@ -302,20 +310,21 @@ struct Bf16Pairs {
     }
     static PTO_MM_INLINE U32x4 four(const bf16* from) { return load<U32x4>(from); }
     static PTO_MM_INLINE Sum step(Sum sum, uint32_t a, U32 b) {
-        return (F32)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(static_cast<int>(a)), (__m512bh)b);
+        __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(U32{} + a), "v"(b));
+        return sum;
     }
     // Of each 128 bits of two rows the lower half makes words of the first vector, the upper half of the second.
     static PTO_MM_INLINE void pair(U32 (&made)[2], const bf16* from, int64_t along) {
-        const __m512i row = load<__m512i>(from), next = load<__m512i>(from + along);
-        made[0] = (U32)_mm512_maskz_unpacklo_epi16(~0u, row, next);
-        made[1] = (U32)_mm512_maskz_unpackhi_epi16(~0u, row, next);
+        const U32 row = load<U32>(from), next = load<U32>(from + along);
+        __asm__("vpunpcklwd %2, %1, %0" : "=v"(made[0]) : "v"(row), "v"(next));
+        __asm__("vpunpckhwd %2, %1, %0" : "=v"(made[1]) : "v"(row), "v"(next));
     }
     static PTO_MM_INLINE void order(Sum (&sums)[2]) {
-        const __m512 low = (__m512)sums[0], high = (__m512)sums[1];
-        const __m512 begin = _mm512_maskz_shuffle_f32x4(0xffff, low, high, 0x44);  // lanes 0 and 1 of both
-        const __m512 end = _mm512_maskz_shuffle_f32x4(0xffff, low, high, 0xee);    // lanes 2 and 3
-        sums[0] = (F32)_mm512_maskz_shuffle_f32x4(0xffff, begin, begin, 0xd8);     // 0, 2, 1, 3
-        sums[1] = (F32)_mm512_maskz_shuffle_f32x4(0xffff, end, end, 0xd8);
+        Sum begin, end;  // parts 0 and 1 of both, 2 and 3 of both
+        __asm__("vshuff32x4 $0x44, %2, %1, %0" : "=v"(begin) : "v"(sums[0]), "v"(sums[1]));
+        __asm__("vshuff32x4 $0xee, %2, %1, %0" : "=v"(end) : "v"(sums[0]), "v"(sums[1]));
+        __asm__("vshuff32x4 $0xd8, %1, %1, %0" : "=v"(sums[0]) : "v"(begin));  // 0, 2, 1, 3
+        __asm__("vshuff32x4 $0xd8, %1, %1, %0" : "=v"(sums[1]) : "v"(end));
     }
 };
 #endif
@@ -336,7 +345,12 @@ struct Int8Quads {
     }
     static PTO_MM_INLINE U32x4 four(const int8_t* from) { return load<U32x4>(from); }
     static PTO_MM_INLINE Sum step(Sum sum, uint32_t a, U32 b) {
-        return (I32)_mm512_dpbusd_epi32((__m512i)sum, _mm512_set1_epi32(static_cast<int>(a)), (__m512i)b);
+        return dots(sum, U32{} + a, b);
+    }
+    // Adds the products of four bytes each: unsigned ones of a, signed ones of b.
+    static PTO_MM_INLINE Sum dots(Sum sum, U32 a, U32 b) {
+        __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+        return sum;
     }
 };
 using Ints = Int8Quads;
@@ -354,14 +368,13 @@ struct Int16Pairs {
         return (U32x4)__builtin_convertvector(load<V>(from), VecOf<int16_t, 8>::type);
     }
     static PTO_MM_INLINE Sum step(Sum sum, uint32_t a, U32 b) {
-        const int word = static_cast<int>(a);
-#if PTO_MM_512
-        return (I32)_mm512_add_epi32((__m512i)sum, _mm512_madd_epi16(_mm512_set1_epi32(word), (__m512i)b));
-#elif PTO_MM_256
-        return (I32)_mm256_add_epi32((__m256i)sum, _mm256_madd_epi16(_mm256_set1_epi32(word), (__m256i)b));
+        U32 products = U32{} + a;
+#if defined(__AVX__)
+        __asm__("vpmaddwd %1, %0, %0" : "+v"(products) : "v"(b));
 #else
-        return (I32)_mm_add_epi32((__m128i)sum, _mm_madd_epi16(_mm_set1_epi32(word), (__m128i)b));
+        __asm__("pmaddwd %1, %0" : "+x"(products) : "x"(b));
 #endif
+        return (I32)((U32)sum + products);
     }
 };
 using Ints = Int16Pairs;
@@ -402,18 +415,22 @@ struct PolicyOf<bf16, bf16> {
 // --- packing --------------------------------------------------------------------------------------------------------
 
 constexpr int64_t up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+constexpr int64_t smaller(int64_t a, int64_t b) { return b < a ? b : a; }
 constexpr int64_t parts(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
 PTO_MM_INLINE void transpose(U32x4& a, U32x4& b, U32x4& c, U32x4& d) {
-#if defined(__SSE2__)
-    __m128 e = (__m128)a, f = (__m128)b, g = (__m128)c, h = (__m128)d;
-    _MM_TRANSPOSE4_PS(e, f, g, h);
-    a = (U32x4)e, b = (U32x4)f, c = (U32x4)g, d = (U32x4)h;
+#if defined(__clang__) || __GNUC__ >= 12
+#define PTO_MM_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
-    const U32x4 e{a[0], b[0], c[0], d[0]}, f{a[1], b[1], c[1], d[1]}, g{a[2], b[2], c[2], d[2]};
-    const U32x4 h{a[3], b[3], c[3], d[3]};
-    a = e, b = f, c = g, d = h;
+#define PTO_MM_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, U32x4{__VA_ARGS__})
 #endif
+    const U32x4 e = PTO_MM_SHUFFLE(a, b, 0, 4, 1, 5), f = PTO_MM_SHUFFLE(c, d, 0, 4, 1, 5);
+    const U32x4 g = PTO_MM_SHUFFLE(a, b, 2, 6, 3, 7), h = PTO_MM_SHUFFLE(c, d, 2, 6, 3, 7);
+    a = PTO_MM_SHUFFLE(e, f, 0, 1, 4, 5);
+    b = PTO_MM_SHUFFLE(e, f, 2, 3, 6, 7);
+    c = PTO_MM_SHUFFLE(g, h, 0, 1, 4, 5);
+    d = PTO_MM_SHUFFLE(g, h, 2, 3, 6, 7);
+#undef PTO_MM_SHUFFLE
 }
 
 // The word of up to `count` elements along k.
@@ -473,9 +490,9 @@ inline void pack_deep(uint32_t* to, int64_t width, int64_t count, const T* from,
     constexpr int group = Policy::kGroup;
     constexpr int64_t line = 16;  // words: the cache lines of four rows are used up before the next are
     const int64_t words = parts(k, group), whole = along == 1 ? k / group / 4 * 4 : 0, square = count / 4 * 4;
-    if (count < width) std::memset(to, 0, static_cast<size_t>(words * width) * sizeof *to);
+    if (count < width) memset(to, 0, static_cast<size_t>(words * width) * sizeof *to);
     for (int64_t begin = 0; begin < whole; begin += line) {
-        const int64_t end = std::min(begin + line, whole);
+        const int64_t end = smaller(begin + line, whole);
         for (int64_t i = 0; i < square; i += 4) {
             const T* row = from + i * across;
             for (int64_t j = begin; j < end; j += 4) {
@@ -558,7 +575,7 @@ __attribute__((noinline)) void multiply_tile(const Tile& tile, typename Policy::
         });
         unrolled(rows, [&](auto i) __attribute__((always_inline)) {
             uint32_t left;
-            std::memcpy(&left, a + i * a_row, sizeof left);
+            memcpy(&left, a + i * a_row, sizeof left);
             unrolled(vectors, [&](auto j) __attribute__((always_inline)) {
                 sums[i][j] = Policy::step(sums[i][j], left, right[j]);
             });
@@ -640,18 +657,18 @@ struct Blocked {
         const bool direct_a = a_direct(), direct_b = b_direct();
         const int64_t words = parts(k, kGroup), depth = parts(words, parts(words, kDepth));
         const int64_t height = up(parts(m, parts(m, kHeight)), kTileRows);
-        const int64_t width = std::min(n, kWidth);
+        const int64_t width = smaller(n, kWidth);
         const int64_t b_size = (depth + kBias) * up(width, kLanes);
-        const int64_t a_size = direct_a ? 0 : depth * std::min(height, m) + kLanes;
+        const int64_t a_size = direct_a ? 0 : depth * smaller(height, m) + kLanes;
         uint32_t* const b_packed = static_cast<uint32_t*>(workspace(static_cast<size_t>(b_size + a_size) * 4));
         uint32_t* const a_packed = b_packed + b_size;
         for (int64_t j = 0; j < n; j += width) {
             for (int64_t at = 0; at < words; at += depth) {
-                Block block{j, std::min(width, n - j), at * kGroup, std::min(depth * kGroup, k - at * kGroup), 0, 0};
+                Block block{j, smaller(width, n - j), at * kGroup, smaller(depth * kGroup, k - at * kGroup), 0, 0};
                 block.words = parts(block.k, kGroup);
                 pack_b(b_packed, block, direct_b);
                 for (int64_t i = 0; i < m; i += height) {
-                    const int64_t rows = std::min(height, m - i);
+                    const int64_t rows = smaller(height, m - i);
                     if (direct_a) {
                         multiply_block<false>(i, rows, nullptr, b_packed, block, direct_b);
                     } else {
@@ -697,7 +714,7 @@ struct Blocked {
             }
         }
         for (; j < block.columns; j += kTileColumns) {
-            const int64_t count = std::min<int64_t>(kTileColumns, block.columns - j), width = up(count, kLanes);
+            const int64_t count = smaller(kTileColumns, block.columns - j), width = up(count, kLanes);
             if (!in_place(count, direct)) {
                 const B* from = b + block.first * b_row + (block.column + j) * b_col;
                 uint32_t* first = to + kBias * width;
@@ -705,12 +722,11 @@ struct Blocked {
 #if PTO_MM_512 && defined(__AVX512VNNI__)
                 if constexpr (Policy::kBiased) {
                     for (int64_t i = 0; i < width; i += kLanes) {
-                        __m512i sum{};
+                        I32 sum{};
                         for (int64_t w = 0; w < block.words; ++w) {
-                            const __m512i each = load<__m512i>(first + w * width + i);
-                            sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(1), each);
+                            sum = Policy::dots(sum, U32{} + 0x01010101u, load<U32>(first + w * width + i));
                         }
-                        store(to + i, (I32)sum * -128);
+                        store(to + i, sum * -128);
                     }
                 }
 #endif
@@ -729,7 +745,7 @@ struct Blocked {
         tile.c_row = c_row;
         tile.add = accumulate || block.first > 0;
         for (int64_t j = 0; j < block.columns; j += kTileColumns) {
-            tile.columns = std::min<int64_t>(kTileColumns, block.columns - j);
+            tile.columns = smaller(kTileColumns, block.columns - j);
             const int64_t width = up(tile.columns, kLanes);
             if (in_place(tile.columns, direct)) {
                 tile.b = reinterpret_cast<const char*>(b + block.first * b_row + block.column + j);
@@ -772,14 +788,15 @@ struct Streamed {
     bool accumulate;
 
     void run() const {
-        const int64_t words = parts(k, kGroup), width = std::min({up(n, kColumns), kSumsWidth, kSums / m / kColumns * kColumns});
+        const int64_t words = parts(k, kGroup);
+        const int64_t width = smaller(up(n, kColumns), smaller(kSumsWidth, kSums / m / kColumns * kColumns));
         // One line more than they need: else rows would share few places of the first cache.
         const int64_t depth = up(words, kLanes) + kLanes, stride = width + kColumns;
         uint32_t* const left = static_cast<uint32_t*>(workspace(static_cast<size_t>(m * (depth + stride)) * 4));
         float* const sums = reinterpret_cast<float*>(left + m * depth);
         for (int64_t i = 0; i < m; ++i) take_row(left + i * depth, a + i * a_row, depth);
         for (int64_t j = 0; j < n; j += width) {
-            const int64_t columns = std::min(width, n - j);
+            const int64_t columns = smaller(width, n - j);
             for (int64_t at = 0; at < words; at += kWords) {
                 for (int64_t i = 0; i < columns; i += kColumns) {
                     U32 right[kWords][2];
@@ -804,7 +821,7 @@ struct Streamed {
         const int64_t words = parts(k, kGroup);
         if (a_col == 1 && sizeof(A) * kGroup == 4) {
             to[words - 1] = 0;
-            std::memcpy(to, from, static_cast<size_t>(k) * sizeof(A));
+            memcpy(to, from, static_cast<size_t>(k) * sizeof(A));
         } else {
             for (int64_t w = 0; w < words; ++w) {
                 to[w] = word<Policy>(from + w * kGroup * a_col, a_col, k - w * kGroup);
@@ -821,8 +838,8 @@ struct Streamed {
             });
         } else {
             alignas(64) B copy[kWords * kGroup][kColumns] = {};
-            const size_t bytes = static_cast<size_t>(std::min<int64_t>(count, kColumns)) * sizeof(B);
-            for (int64_t r = 0; r < kWords * kGroup && first + r < k; ++r) std::memcpy(copy[r], from + r * b_row, bytes);
+            const size_t bytes = static_cast<size_t>(smaller(count, kColumns)) * sizeof(B);
+            for (int64_t r = 0; r < kWords * kGroup && first + r < k; ++r) memcpy(copy[r], from + r * b_row, bytes);
             unrolled(each, [&](auto w) __attribute__((always_inline)) {
                 Policy::pair(right[w], copy[w * kGroup], kColumns);
             });
@@ -923,7 +940,7 @@ struct Thin {
     void by_rows(const Number* left, int64_t depth) const {
         const int64_t width = kOne ? 4096 : 2048;  // shorter runs of b leave the memory idle
         for (int64_t begin = 0; begin < n; begin += width) {
-            const int64_t end = std::min(begin + width, n);
+            const int64_t end = smaller(begin + width, n);
             int64_t at = 0;
             for (; at + kStep <= k; at += kStep) some_rows<kStep, kOne>(left + at, depth, at, begin, end);
             for (; at < k; ++at) some_rows<1, kOne>(left + at, depth, at, begin, end);
@@ -935,7 +952,7 @@ struct Thin {
         constexpr std::make_integer_sequence<int, kSome> some{};
         const bool add = accumulate || at > 0;
         Number first[kSome];  // a copy: c could be the same memory, for what the compiler knows
-        std::memcpy(first, left, sizeof first);
+        memcpy(first, left, sizeof first);
         for (int64_t j = begin; j < end; j += kLanes) {
             Vector right[kSome];
             unrolled(some, [&](auto s) __attribute__((always_inline)) {
@@ -1027,7 +1044,7 @@ void matmul(C* c, int64_t c_row, const A* a, int64_t a_row, int64_t a_col, const
     static_assert(std::is_same_v<C, std::conditional_t<mm::kIntegers<A, B>, int32_t, float>>);
     if (m <= 0 || n <= 0) return;
     if (k <= 0) {
-        for (int64_t i = 0; i < m && !accumulate; ++i) std::fill_n(c + i * c_row, n, C{});
+        for (int64_t i = 0; i < m && !accumulate; ++i) memset(c + i * c_row, 0, static_cast<size_t>(n) * sizeof(C));
         return;
     }
     // Strides that nothing is multiplied by.

@@ -2,7 +2,7 @@
 // its code takes longer to compile than a kernel.
 #pragma once
 
-#include <cstdint>
+#include <stdint.h>
 
 #include "element.h"
 

@@ -1,9 +1,8 @@
 // Scalar arithmetic where that of C++ is another: see pypto/codegen/scalar_expressions.py. Orchestrations include it, too.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <limits>
+#include <stdint.h>
+
 #include <type_traits>
 
 namespace pto {
@@ -48,27 +47,27 @@ inline T to_power(T base, T exponent) {
 
 // As Python divides: with the rest of the divisor's sign.
 inline float float_floor_rest(double a, double b) {
-    if (b == 0) return std::numeric_limits<float>::quiet_NaN();
-    const double rest = std::fmod(a, b);
-    if (rest == 0) return static_cast<float>(std::copysign(0.0, b));
+    if (b == 0) return __builtin_nanf("");
+    const double rest = __builtin_fmod(a, b);
+    if (rest == 0) return static_cast<float>(__builtin_copysign(0.0, b));
     return static_cast<float>((rest < 0) != (b < 0) ? rest + b : rest);
 }
 inline float float_floor_divided(double a, double b) {
-    if (b == 0) return std::numeric_limits<float>::quiet_NaN();
-    const double rest = std::fmod(a, b);
+    if (b == 0) return __builtin_nanf("");
+    const double rest = __builtin_fmod(a, b);
     double quotient = (a - rest) / b;
     if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;
-    if (quotient == 0) return static_cast<float>(std::copysign(0.0, a / b));
-    const double down = std::floor(quotient);
+    if (quotient == 0) return static_cast<float>(__builtin_copysign(0.0, a / b));
+    const double down = __builtin_floor(quotient);
     return static_cast<float>(quotient - down > 0.5 ? down + 1 : down);
 }
 
 // Of a finite number: towards zero; what does not fit wraps.
 template <typename T>
 inline T to_integer(float value) {
-    const float size = std::fabs(value);
+    const float size = __builtin_fabsf(value);
     const uint64_t bits = size < 0x1p63f ? static_cast<uint64_t>(static_cast<int64_t>(size))
-                                         : static_cast<uint64_t>(std::fmod(size, 0x1p64f));
+                                         : static_cast<uint64_t>(__builtin_fmodf(size, 0x1p64f));
     return static_cast<T>(value < 0 ? -bits : bits);
 }
 

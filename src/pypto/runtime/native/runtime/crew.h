@@ -2,18 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstdint>
-#include <memory>
-#include <mutex>
-#include <thread>
-#include <vector>
-
-#ifdef __linux__
-#include <pthread.h>
-#include <sched.h>
-#endif
 
 #include "memory.h"
 #include "ready_queue.h"
@@ -21,19 +9,7 @@
 namespace pto {
 
 class Run;
-
-inline uint64_t now_ns() {
-    return static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
-}
-
-inline void relax() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ __volatile__("yield");
-#endif
-}
+class Crew;
 
 // One execution of a kernel, when traced.
 struct Event {
@@ -49,9 +25,10 @@ struct Event {
 // One executing thread. Worker 0 is the orchestrator.
 struct alignas(64) Worker {
     ReadyQueue queue;
+    Crew* crew = nullptr;
     // Work that did not fit; anyone may take it.
-    std::mutex overflow_lock;
-    std::vector<Work> overflow;
+    Mutex overflow_lock;
+    List<Work> overflow;
     std::atomic<uint32_t> overflow_size{0};
     alignas(64) std::atomic<uint64_t> completed{0};  // tasks of this run; written by its own thread only
     std::atomic<uint64_t> running{0};                // number of the task that it executes, plus one; 0: none
@@ -61,8 +38,8 @@ struct alignas(64) Worker {
     uint32_t restraint = 0;        // for how long it leaves others alone
     uint32_t index = 0;
     uint32_t random = 0;
-    std::vector<Event> events;
-    std::mutex events_lock;  // lanes of a mixed task record here, too
+    List<Event> events;
+    Mutex events_lock;  // lanes of a mixed task record here, too
 };
 
 // Work for a thread of its own: parts of a kernel that have to run at the same time.
@@ -74,57 +51,28 @@ struct LaneJob {
 // Threads that are there when asked for, however many.
 class Lanes {
    public:
-    ~Lanes() {
-        {
-            std::lock_guard<std::mutex> hold(lock_);
-            stop_ = true;
-            for (auto& lane : lanes_) lane->wake.notify_one();
-        }
-        for (auto& lane : lanes_) lane->thread.join();
-    }
+    Lanes() = default;
+    Lanes(const Lanes&) = delete;
+    Lanes& operator=(const Lanes&) = delete;
+    ~Lanes();
 
     // Starts the job at once, on an idle lane or a new one.
-    void start(LaneJob job) {
-        std::lock_guard<std::mutex> hold(lock_);
-        Lane* lane;
-        if (!idle_.empty()) {
-            lane = idle_.back();
-            idle_.pop_back();
-        } else {
-            lanes_.push_back(std::make_unique<Lane>());
-            lane = lanes_.back().get();
-            lane->thread = std::thread([this, lane] { serve(*lane); });
-        }
-        lane->job = job;
-        lane->has_job = true;
-        lane->wake.notify_one();
-    }
+    void start(LaneJob job);
 
    private:
     struct Lane {
-        std::thread thread;
-        std::condition_variable wake;
+        Lanes* all;
+        pthread_t thread;
+        Signal wake;
         LaneJob job{};
         bool has_job = false;
     };
 
-    void serve(Lane& lane) {
-        std::unique_lock<std::mutex> hold(lock_);
-        for (;;) {
-            lane.wake.wait(hold, [&] { return lane.has_job || stop_; });
-            if (!lane.has_job) return;
-            const LaneJob job = lane.job;
-            lane.has_job = false;
-            hold.unlock();
-            job.run(job.argument);
-            hold.lock();
-            idle_.push_back(&lane);
-        }
-    }
+    static void* serve(void* lane);
 
-    std::mutex lock_;
-    std::vector<std::unique_ptr<Lane>> lanes_;
-    std::vector<Lane*> idle_;
+    Mutex lock_;
+    List<Lane*> lanes_;
+    List<Lane*> idle_;
     bool stop_ = false;
 };
 
@@ -134,26 +82,13 @@ class Crew {
    public:
     static constexpr uint32_t kRings = 4;
 
-    explicit Crew(uint32_t threads) {
-        for (uint32_t i = 0; i <= threads; ++i) {
-            workers_.push_back(std::make_unique<Worker>());
-            workers_[i]->index = i;
-            workers_[i]->random = i * 2654435761u + 1;
-        }
-        for (uint32_t i = 1; i <= threads; ++i) threads_.emplace_back([this, i] { serve(*workers_[i]); });
-    }
+    explicit Crew(uint32_t threads);
+    Crew(const Crew&) = delete;
+    Crew& operator=(const Crew&) = delete;
+    ~Crew();
 
-    ~Crew() {
-        {
-            std::lock_guard<std::mutex> hold(lock_);
-            stop_ = true;
-            wake_.notify_all();
-        }
-        for (std::thread& each : threads_) each.join();
-    }
-
-    uint32_t size() const { return static_cast<uint32_t>(workers_.size()); }
-    Worker& worker(uint32_t index) { return *workers_[index]; }
+    uint32_t size() const { return size_; }
+    Worker& worker(uint32_t index) { return workers_[index]; }
 
     void begin(Run* run) {
         leave_this_core();
@@ -163,7 +98,7 @@ class Crew {
     // Behind it no thread of the crew touches the run.
     void end() {
         run_.store(nullptr, std::memory_order_seq_cst);
-        while (active_.load(std::memory_order_seq_cst) != 0) std::this_thread::yield();
+        while (active_.load(std::memory_order_seq_cst) != 0) yield();
     }
 
     // There is work for another thread. A sleeper that is about to sleep may be missed: it looks once more some time after
@@ -173,8 +108,9 @@ class Crew {
     }
 
     bool anything_ready() const {
-        for (const auto& each : workers_) {
-            if (each->queue.size() != 0 || each->overflow_size.load(std::memory_order_relaxed) != 0) return true;
+        for (uint32_t i = 0; i < size_; ++i) {
+            const Worker& each = workers_[i];
+            if (each.queue.size() != 0 || each.overflow_size.load(std::memory_order_relaxed) != 0) return true;
         }
         return false;
     }
@@ -186,54 +122,22 @@ class Crew {
     Lanes lanes;
 
    private:
-    void signal() {
-        std::lock_guard<std::mutex> hold(lock_);
-        if (sleepers_.load(std::memory_order_relaxed) > signals_.load(std::memory_order_relaxed)) {
-            signals_.fetch_add(1, std::memory_order_relaxed);
-            wake_.notify_one();
-        }
-    }
-
+    void signal();
+    static void* serve(void* worker);
     void serve(Worker& worker);
+    void leave_this_core();
+    bool sleep();
 
-    // Linux likes to wake a thread on the core of who wakes it, and then moves it after many milliseconds only, although
-    // other cores are idle. So the threads keep off the core of the orchestrator, as long as it stays there.
-    void leave_this_core() {
-#ifdef __linux__
-        const int core = sched_getcpu();
-        if (core < 0 || core == left_core_) return;
-        left_core_ = core;
-        cpu_set_t allowed;
-        if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
-        if (CPU_COUNT(&allowed) > static_cast<int>(threads_.size())) CPU_CLR(core, &allowed);
-        for (std::thread& each : threads_) pthread_setaffinity_np(each.native_handle(), sizeof(allowed), &allowed);
-#endif
-    }
-
-    // Until somebody has work. False: the crew is dismissed.
-    bool sleep() {
-        std::unique_lock<std::mutex> hold(lock_);
-        sleepers_.fetch_add(1, std::memory_order_seq_cst);
-        hold.unlock();
-        // What was pushed before the push could see this sleeper is visible by now.
-        for (int i = 0; i < 100; ++i) relax();
-        const bool found = anything_ready();
-        hold.lock();
-        if (!found) wake_.wait(hold, [&] { return stop_ || signals_.load(std::memory_order_relaxed) != 0; });
-        if (signals_.load(std::memory_order_relaxed) != 0) signals_.fetch_sub(1, std::memory_order_relaxed);
-        sleepers_.fetch_sub(1, std::memory_order_relaxed);
-        return !stop_;
-    }
-
-    std::vector<std::unique_ptr<Worker>> workers_;
-    std::vector<std::thread> threads_;
+    const uint32_t size_;
+    Worker* const workers_;
+    List<pthread_t> threads_;
     int left_core_ = -1;
     alignas(64) std::atomic<Run*> run_{nullptr};
     std::atomic<int32_t> active_{0};
     alignas(64) std::atomic<int32_t> sleepers_{0};
     std::atomic<int32_t> signals_{0};
-    std::mutex lock_;
-    std::condition_variable wake_;
+    Mutex lock_;
+    Signal wake_;
     bool stop_ = false;
 };
 

@@ -1,12 +1,7 @@
 // Memory of the runtime's own records, and of the buffers that it gives to tasks.
 #pragma once
 
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <map>
-#include <new>
-#include <vector>
+#include "plain.h"
 
 namespace pto {
 
@@ -21,12 +16,12 @@ class BlockPool {
     BlockPool(const BlockPool&) = delete;
     BlockPool& operator=(const BlockPool&) = delete;
     ~BlockPool() {
-        for (void* chunk : chunks_) std::free(chunk);
+        for (void* chunk : chunks_) free(chunk);
     }
 
     void* take(size_t bytes) {
         const size_t steps = (bytes + kStep - 1) / kStep;
-        if (steps >= free_.size()) free_.resize(steps + 1, nullptr);
+        if (steps >= free_.size()) free_.resize(steps + 1);
         if (Free* found = free_[steps]) {
             free_[steps] = found->next;
             return found;
@@ -53,20 +48,20 @@ class BlockPool {
         Free* next;
     };
 
-    void grow(size_t least) {
-        const size_t size = least > kChunk ? least : kChunk;
+    [[gnu::noinline]] void grow(size_t wanted) {
+        const size_t size = wanted > kChunk ? wanted : kChunk;
         void* chunk = nullptr;
         if (posix_memalign(&chunk, kStep, size) != 0) throw std::bad_alloc();
         // Records begin with atomics, which a stale reader may look at before they are made.
-        std::memset(chunk, 0, size);
+        memset(chunk, 0, size);
         chunks_.push_back(chunk);
         next_ = static_cast<char*>(chunk);
         left_ = size;
     }
 
     static constexpr size_t kChunk = size_t{256} << 10;
-    std::vector<Free*> free_;
-    std::vector<void*> chunks_;
+    List<Free*> free_;
+    List<void*> chunks_;
     char* next_ = nullptr;
     size_t left_ = 0;
 };
@@ -95,12 +90,12 @@ class Storage {
     char* take(size_t size) {
         live_ += size;
         if (live_ > high_water_) high_water_ = live_;
-        auto found = kept_.find(size);
-        if (found != kept_.end() && !found->second.empty()) {
-            char* block = found->second.back();
-            found->second.pop_back();
+        Kept*& kept = kept_[place_of(size)];
+        if (kept != nullptr) {
+            Kept* const block = kept;
+            kept = block->next;
             kept_bytes_ -= size;
-            return block;
+            return reinterpret_cast<char*>(block);
         }
         void* made = nullptr;
         if (posix_memalign(&made, kAlignment, size) != 0) {
@@ -115,17 +110,19 @@ class Storage {
 
     void give(char* block, size_t size) {
         live_ -= size;
-        kept_[size].push_back(block);
+        Kept*& kept = kept_[place_of(size)];
+        kept = new (static_cast<void*>(block)) Kept{kept, size};
         kept_bytes_ += size;
         if (kept_bytes_ > keep_at_most) trim(keep_at_most / 2);
     }
 
     void trim(size_t limit) {
-        for (auto& each : kept_) {
-            while (kept_bytes_ > limit && !each.second.empty()) {
-                std::free(each.second.back());
-                each.second.pop_back();
-                kept_bytes_ -= each.first;
+        for (Kept*& kept : kept_) {
+            while (kept_bytes_ > limit && kept != nullptr) {
+                Kept* const block = kept;
+                kept = block->next;
+                kept_bytes_ -= block->size;
+                free(block);
             }
         }
     }
@@ -137,7 +134,19 @@ class Storage {
     size_t keep_at_most = size_t{256} << 20;
 
    private:
-    std::map<size_t, std::vector<char*>> kept_;
+    // In front of a block that is kept.
+    struct Kept {
+        Kept* next;
+        size_t size;
+    };
+
+    // Its own for each rounded size: the power of two below it, and which eighth of that.
+    static uint32_t place_of(size_t size) {
+        const uint32_t bits = 63 - static_cast<uint32_t>(__builtin_clzll(static_cast<unsigned long long>(size - 1)));
+        return bits * 8 + static_cast<uint32_t>((size - 1) >> (bits - 3) & 7);
+    }
+
+    Kept* kept_[64 * 8] = {};
     size_t kept_bytes_ = 0;
     size_t live_ = 0;
     size_t high_water_ = 0;

@@ -1,11 +1,9 @@
 // Who runs what, written to memory that another process sees: so that it can say what a process did that has died.
 //
-// Only in a worker process (serve.h). Elsewhere there is no monitor, and each kernel costs one test of a pointer.
+// Only in a worker process (serve.cpp). Elsewhere there is no monitor, and each kernel costs one test of a pointer.
 #pragma once
 
 #include <atomic>
-#include <cstdint>
-#include <cstdlib>
 
 #include "task.h"
 
@@ -60,7 +58,7 @@ class ThreadPlace {
         stack_t none{};
         none.ss_flags = SS_DISABLE;
         sigaltstack(&none, nullptr);
-        std::free(stack_);
+        free(stack_);
 #endif
     }
 
@@ -75,7 +73,7 @@ class ThreadPlace {
 #ifdef PTO_HAS_PROCESSES
         constexpr size_t kStack = 64 << 10;
         stack_t stack{};
-        stack.ss_sp = stack_ = std::malloc(kStack);
+        stack.ss_sp = stack_ = malloc(kStack);
         stack.ss_size = kStack;
         if (stack_ != nullptr) sigaltstack(&stack, nullptr);
 #endif
@@ -148,7 +146,8 @@ inline void watch_signals(Monitor& shared) {
     struct sigaction action {};
     action.sa_sigaction = note_signal;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigaction(number, &action, nullptr);
+    const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    for (const int number : fatal) sigaction(number, &action, nullptr);
 }
 
 #endif

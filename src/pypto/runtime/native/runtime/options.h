@@ -1,7 +1,7 @@
 // The plain structs through which the host starts a run and learns how it went. Mirrored in native_library.py.
 #pragma once
 
-#include <cstdint>
+#include <stdint.h>
 
 #include "../pto_orchestration_api.h"
 

@@ -6,9 +6,8 @@
 // factor, its kind, and two words that say which one it is. (Written by part_words in touched_parts.py.)
 #pragma once
 
-#include <algorithm>
-
 #include "options.h"
+#include "plain.h"
 
 namespace pto {
 
@@ -21,17 +20,19 @@ class Parts {
     // Makes `part` the part of `tensor`, argument `index`, that these kernels touch; false if it may be all of it.
     bool cut(const KernelInfo* kernels, const int32_t (&numbers)[3], uint32_t index, const ChipTensor& tensor,
              ChipTensor& part) {
-        std::fill_n(low_, tensor.ndims, INT64_MAX);
-        std::fill_n(high_, tensor.ndims, INT64_MIN);
+        for (uint32_t i = 0; i < tensor.ndims; ++i) {
+            low_[i] = INT64_MAX;
+            high_[i] = INT64_MIN;
+        }
         for (const int32_t number : numbers) {
             if (number != INVALID_KERNEL_ID && !join(kernels[number].parts, index, tensor)) return false;
         }
         uint32_t extents[PTO_MAX_DIMS], offsets[PTO_MAX_DIMS];
         for (uint32_t i = 0; i < tensor.ndims; ++i) {
             const int64_t extent = tensor.shapes[i];
-            const int64_t low = std::clamp<int64_t>(low_[i], 0, extent);
+            const int64_t low = clamp(low_[i], 0, extent);
             offsets[i] = static_cast<uint32_t>(low);
-            extents[i] = static_cast<uint32_t>(std::clamp<int64_t>(high_[i], low, extent) - low);
+            extents[i] = static_cast<uint32_t>(clamp(high_[i], low, extent) - low);
         }
         part = tensor.view(extents, offsets);
         return true;
@@ -46,15 +47,15 @@ class Parts {
         for (int64_t box = 0; box < boxes; ++box) {
             for (uint32_t i = 0; i < tensor.ndims; ++i) {
                 if (*at++ == 0) {
-                    low_[i] = std::min<int64_t>(low_[i], 0);
-                    high_[i] = std::max<int64_t>(high_[i], tensor.shapes[i]);
+                    low_[i] = least<int64_t>(low_[i], 0);
+                    high_[i] = most<int64_t>(high_[i], tensor.shapes[i]);
                     continue;
                 }
                 Form low, size, high;
                 if (!form(at, low) || !form(at, size)) return false;
                 if (add(low.first, size.first, high.first) || add(low.last, size.last, high.last)) return false;
-                low_[i] = std::min({low_[i], low.first, low.last});
-                high_[i] = std::max({high_[i], high.first, high.last});
+                low_[i] = least(low_[i], least(low.first, low.last));
+                high_[i] = most(high_[i], most(high.first, high.last));
             }
         }
         return true;
@@ -106,6 +107,7 @@ class Parts {
         return plain <= static_cast<uint64_t>(INT64_MAX);
     }
 
+    static int64_t clamp(int64_t value, int64_t low, int64_t high) { return most(low, least(value, high)); }
     static bool add(int64_t a, int64_t b, int64_t& sum) { return __builtin_add_overflow(a, b, &sum); }
     static bool multiply(int64_t a, int64_t b, int64_t& product) { return __builtin_mul_overflow(a, b, &product); }
 

@@ -5,8 +5,9 @@
 // frees their records in order as well.
 #pragma once
 
+#include <stdint.h>
+
 #include <atomic>
-#include <cstdint>
 
 namespace pto {
 

@@ -1,9 +1,9 @@
 // What a recorded run leaves: tasks, edges, accesses. Flat structs, which the host reads as arrays.
 #pragma once
 
-#include <cstdint>
-#include <vector>
+#include <stdint.h>
 
+#include "plain.h"
 #include "region.h"
 
 namespace pto {
@@ -68,11 +68,11 @@ struct BufferRecord {
 };
 
 struct Records {
-    std::vector<TaskRecord> tasks;
-    std::vector<EdgeRecord> edges;
-    std::vector<AccessRecord> accesses;
-    std::vector<BufferRecord> buffers;
-    std::vector<TouchRecord> touches;
+    List<TaskRecord> tasks;
+    List<EdgeRecord> edges;
+    List<AccessRecord> accesses;
+    List<BufferRecord> buffers;
+    List<TouchRecord> touches;
 };
 
 }  // namespace pto

@@ -1,13 +1,7 @@
 // One run of an orchestration.
 #pragma once
 
-#include <array>
 #include <atomic>
-#include <cstdarg>
-#include <cstdio>
-#include <cstring>
-#include <mutex>
-#include <vector>
 
 #include "crew.h"
 #include "options.h"
@@ -19,7 +13,7 @@
 #if defined(__linux__) && defined(__GLIBC__)
 #define PTO_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
 #else
-#define PTO_THREAD_LOCAL thread_local
+#define PTO_THREAD_LOCAL __thread
 #endif
 
 namespace pto {
@@ -34,16 +28,18 @@ struct BlockShare {
     std::atomic<uint32_t> holders;  // queued shares and workers in it
 };
 
+inline Work as_work(Task* task) { return reinterpret_cast<Work>(task); }
+inline Work as_work(BlockShare* share) { return reinterpret_cast<Work>(share) | 1; }
+
 class Run {
    public:
     Run(Crew& crew, const Program& program, const Options& options, Report& report);
-    ~Run();
 
     // The whole run, on the calling thread. False: threads are stuck in kernels, and everything must be left to them.
     bool go();
 
     const Records& records() const { return records_; }
-    const std::vector<Event>& events() const { return events_; }
+    const List<Event>& events() const { return events_; }
 
     // --- for the orchestration (its thread) ---
     void submit(TaskOutputTensors& made, const CoreTaskArgs& args, const Launch& launch);
@@ -57,7 +53,7 @@ class Run {
     // --- for any thread ---
     bool fatal() const { return fatal_.load(std::memory_order_relaxed) != 0; }
     // True: it is the first error of the run, and so the one that is reported.
-    bool fail(int32_t code, const char* message, uint32_t line = 0, int64_t task = -1, int32_t kernel = -1);
+    [[gnu::cold, gnu::noinline]] bool fail(int32_t code, const char* message, uint32_t line = 0, int64_t task = -1, int32_t kernel = -1);
     bool kernel_failed(int32_t code, const char* message);
     void touch(const ChipTensor& view, PtoAccess how);
 
@@ -72,7 +68,7 @@ class Run {
 
    private:
     struct Ring {
-        std::vector<Task*> table;  // by number, modulo its size (a power of two); null: done, or no task
+        List<Task*> table;  // by number, modulo its size (a power of two); null: done, or no task
         uint32_t mask = 0;
         uint32_t window = 0;
         uint32_t head = 0;  // all before it are retired
@@ -100,30 +96,30 @@ class Run {
     bool usable(const ChipTensor& tensor, uint32_t line);
     bool check(const CoreTaskArgs& args, const Launch& launch);
     bool touches_parts(const Launch& launch) const;
-    Region part(const CoreTaskArgs& args, const Launch& launch, uint32_t index) const;
+    [[gnu::noinline]] Region part(const CoreTaskArgs& args, const Launch& launch, uint32_t index) const;
     bool make_room(Ring& ring, uint32_t line);
     void lend_a_hand(Ring& ring);
-    static void widen(Ring& ring);
+    [[gnu::cold, gnu::noinline]] static void widen(Ring& ring);
     void retire_done(Ring& ring, uint32_t at_most);
     void retire(Task* task);
     void need(Task* producer, uint64_t consumer, Reason reason);
     void abandon();
     void need_owner(const ChipTensor& tensor, uint64_t consumer, Reason reason);
     void need_writers(const ChipTensor& tensor, const Region& region, uint64_t consumer, Reason reason);
-    void need_readers(const ChipTensor& tensor, const Region& region, uint64_t consumer);
+    [[gnu::noinline]] void need_readers(const ChipTensor& tensor, const Region& region, uint64_t consumer);
     void hold(Allocation* allocation, uint64_t consumer);
     bool need_dependencies(const CoreTaskArgs& args, uint64_t consumer, uint32_t line);
     Task* find_task(PTO2TaskId id, bool& known);
     void register_writer(Task* task, const ChipTensor& tensor, const Region& region, bool replaces);
-    void register_reader(Task* task, const ChipTensor& tensor, const Region& region);
+    [[gnu::noinline]] void register_reader(Task* task, const ChipTensor& tensor, const Region& region);
     Entry* new_entry(Task* task, const ChipTensor& tensor, const Region& region, bool reads);
     Task* new_task(const CoreTaskArgs& args, const Launch& launch, PTO2TaskId id, Allocation* outputs);
     void link(Task* task);
-    void record_edge(uint64_t producer, uint64_t consumer, Reason reason, const Buffer* buffer, const Region* used,
+    [[gnu::cold, gnu::noinline]] void record_edge(uint64_t producer, uint64_t consumer, Reason reason, const Buffer* buffer, const Region* used,
                      const Region* written);
-    void record_buffer(const ChipTensor& tensor, int32_t argument, uint64_t owner);
-    void record_host_access(const ChipTensor& tensor, const Region& region, bool write);
-    void record_access(uint64_t task, const ChipTensor& tensor, Tag tag, const Region& region);
+    [[gnu::cold, gnu::noinline]] void record_buffer(const ChipTensor& tensor, int32_t argument, uint64_t owner);
+    [[gnu::cold, gnu::noinline]] void record_host_access(const ChipTensor& tensor, const Region& region, bool write);
+    [[gnu::cold, gnu::noinline]] void record_access(uint64_t task, const ChipTensor& tensor, Tag tag, const Region& region);
 
     // storage
     Allocation* new_allocation(const TensorCreateInfo* const* infos, uint32_t count, PTO2TaskId id, uint64_t owner,
@@ -136,11 +132,15 @@ class Run {
 
     // waiting
     uint64_t completed() const;
+    // Executes tasks, or waits for those who do, until `ready()`. `line`: of the orchestration, where it waits.
     template <typename Ready>
-    Wait help_until(int32_t code_on_timeout, uint32_t line, Ready&& ready);
+    Wait help_until(int32_t code_on_timeout, uint32_t line, Ready ready) {
+        return help(code_on_timeout, line, [](void* what) { return (*static_cast<Ready*>(what))(); }, &ready);
+    }
+    Wait help(int32_t code_on_timeout, uint32_t line, bool (*ready)(void*), void* what);
     Work find_for_orchestrator();
     bool stuck(uint64_t& seen, uint64_t& since, int32_t code, uint32_t line);
-    const Task* describe_stuck(char* text, size_t size);
+    [[gnu::cold, gnu::noinline]] const Task* describe_stuck(char* text, size_t size);
     bool finish();
     void clear();
     void call_entry();
@@ -154,7 +154,11 @@ class Run {
     void run_parts(Worker& worker, Task* task, uint32_t first_block, uint32_t blocks);
     void call_kernel(Worker& worker, Task* task, int32_t kernel, uint32_t block, uint32_t part, int32_t lane);
     bool predicate_holds(Task* task);
-    void push(Worker& worker, Work work);
+    void push(Worker& worker, Work work) {
+        if (options_.random_schedule || !worker.queue.push(work)) put_elsewhere(worker, work);
+        if (!alone_) crew_.wake();
+    }
+    void put_elsewhere(Worker& worker, Work work);
     void release(Allocation* allocation);
     void became_ready(Task* task) {
         if (options_.trace) task->ready_at = now_ns();
@@ -168,29 +172,29 @@ class Run {
     const bool alone_;   // one thread only
     const bool helps_;   // the orchestrator executes tasks
     Ring rings_[Crew::kRings];
-    std::vector<ScopeState> scopes_;
-    std::vector<ChipTensor> arguments_;
+    List<ScopeState> scopes_;
+    List<ChipTensor> arguments_;
     ChipTaskArgs chip_args_;
-    std::vector<Allocation*> argument_allocations_;
+    List<Allocation*> argument_allocations_;
 
     uint64_t submitted_ = 0;
     uint32_t buffers_ = 0;
     uint64_t syncs_ = 0;  // element accesses of the orchestration, when recorded
-    std::vector<Task*> producers_;       // of the task that is being submitted
-    std::vector<Allocation*> holds_;     // what it is given
-    std::vector<uint64_t> edges_known_;  // producers whose edge is recorded
-    std::vector<Entry*> met_;
-    std::vector<uint64_t> number_of_id_[Crew::kRings];  // when recorded: of the task of each id
-    std::vector<Work> ready_;  // in a random schedule
+    List<Task*> producers_;       // of the task that is being submitted
+    List<Allocation*> holds_;     // what it is given
+    List<uint64_t> edges_known_;  // producers whose edge is recorded
+    List<Entry*> met_;
+    List<uint64_t> number_of_id_[Crew::kRings];  // when recorded: of the task of each id
+    List<Work> ready_;  // in a random schedule
     uint64_t random_;
     Records records_;
-    std::vector<Event> events_;
-    std::mutex touch_lock_;
+    List<Event> events_;
+    Mutex touch_lock_;
 
     alignas(64) std::atomic<Allocation*> unused_{nullptr};
     alignas(64) std::atomic<int32_t> fatal_{0};
     std::atomic<bool> over_{false};
-    std::mutex fail_lock_;
+    Mutex fail_lock_;
     ChipTensor nothing_[PTO_MAX_TENSORS];  // what references name after an error
 };
 

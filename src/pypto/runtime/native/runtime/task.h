@@ -5,8 +5,9 @@
 // other workers at three atomics: `successors` and `pending` of tasks, `claims` of allocations.
 #pragma once
 
+#include <stdint.h>
+
 #include <atomic>
-#include <cstdint>
 
 #include "../pto_orchestration_api.h"
 #include "writer_index.h"
@@ -98,5 +99,11 @@ struct alignas(64) Allocation {
         return sizeof(Allocation) + buffers * (sizeof(Buffer) + sizeof(ChipTensor));
     }
 };
+
+inline char* address_of(const ChipTensor& tensor, const uint32_t* indices) {
+    int64_t offset = static_cast<int64_t>(tensor.start_offset);
+    for (uint32_t i = 0; i < tensor.ndims; ++i) offset += indices[i] * tensor.strides[i];
+    return reinterpret_cast<char*>(tensor.buffer_addr) + offset * pto_element_size(tensor.dtype);
+}
 
 }  // namespace pto

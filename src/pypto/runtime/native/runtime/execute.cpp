@@ -1,33 +1,27 @@
 // What workers do with ready tasks.
-#pragma once
 
-#include <algorithm>
-#include <thread>
+#include <stdio.h>
+
+#include <exception>
 
 #include "monitor.h"
 #include "run.h"
 
 namespace pto {
 
-inline Work as_work(Task* task) { return reinterpret_cast<Work>(task); }
-inline Work as_work(BlockShare* share) { return reinterpret_cast<Work>(share) | 1; }
-
-inline void Run::push(Worker& worker, Work work) {
+void Run::put_elsewhere(Worker& worker, Work work) {
     if (options_.random_schedule) {
         ready_.push_back(work);
         return;
     }
-    if (!worker.queue.push(work)) {
-        std::lock_guard<std::mutex> hold(worker.overflow_lock);
-        worker.overflow.push_back(work);
-        worker.overflow_size.store(static_cast<uint32_t>(worker.overflow.size()), std::memory_order_relaxed);
-    }
-    if (!alone_) crew_.wake();
+    const Hold hold(worker.overflow_lock);
+    worker.overflow.push_back(work);
+    worker.overflow_size.store(static_cast<uint32_t>(worker.overflow.size()), std::memory_order_relaxed);
 }
 
-inline Work take_overflow(Worker& from) {
+static Work take_overflow(Worker& from) {
     if (from.overflow_size.load(std::memory_order_relaxed) == 0) return 0;
-    std::lock_guard<std::mutex> hold(from.overflow_lock);
+    const Hold hold(from.overflow_lock);
     if (from.overflow.empty()) return 0;
     const Work found = from.overflow.back();
     from.overflow.pop_back();
@@ -37,13 +31,13 @@ inline Work take_overflow(Worker& from) {
 
 // Where tasks take less time than it takes to move them to another core, everybody is faster if each does his own. What a
 // batch took, a task, tells; the more such batches, the longer the worker waits, up to some 20 us.
-inline void restrain(Worker& worker) {
+static void restrain(Worker& worker) {
     constexpr uint64_t kWorthMoving = 900;  // ns
     if (worker.batch_since != 0) {
         const uint64_t done = worker.completed.load(std::memory_order_relaxed) - worker.batch_completed;
         if (done != 0) {
             const bool tiny = now_ns() - worker.batch_since < done * kWorthMoving;
-            worker.restraint = !tiny ? 0 : worker.restraint == 0 ? 32 : std::min(2 * worker.restraint, 512u);
+            worker.restraint = !tiny ? 0 : worker.restraint == 0 ? 32 : least(2 * worker.restraint, 512u);
         }
         worker.batch_since = 0;
     }
@@ -51,7 +45,7 @@ inline void restrain(Worker& worker) {
 }
 
 // Own work first, then that of others, from a random one on.
-inline Work Run::find(Worker& worker) {
+Work Run::find(Worker& worker) {
     if (const Work own = worker.queue.pop(alone_)) return own;
     if (const Work own = take_overflow(worker)) return own;
     const uint32_t size = crew_.size();
@@ -75,7 +69,7 @@ inline Work Run::find(Worker& worker) {
     return 0;
 }
 
-inline void Run::execute(Worker& worker, Work work) {
+void Run::execute(Worker& worker, Work work) {
     while (work != 0) {
         if (work & 1) {
             work = run_share(worker, reinterpret_cast<BlockShare*>(work & ~Work{1}));
@@ -90,7 +84,7 @@ inline void Run::execute(Worker& worker, Work work) {
 }
 
 // Runs a ready task; gives back the next one to run, if its end made one ready.
-inline Work Run::run_task(Worker& worker, Task* task) {
+Work Run::run_task(Worker& worker, Task* task) {
     if (task->kind == CoreKind::DUMMY || fatal()) return complete(worker, task);
     worker.running.store(task->number + 1, std::memory_order_relaxed);
     if (task->predicate != nullptr && !predicate_holds(task)) {
@@ -109,7 +103,7 @@ inline Work Run::run_task(Worker& worker, Task* task) {
 }
 
 // Takes blocks until none is left. The worker whose block ends last completes the task.
-inline Work Run::run_share(Worker& worker, BlockShare* share) {
+Work Run::run_share(Worker& worker, BlockShare* share) {
     Work next = 0;
     for (;;) {
         const uint32_t block = share->next.fetch_add(1, std::memory_order_relaxed);
@@ -122,7 +116,7 @@ inline Work Run::run_share(Worker& worker, BlockShare* share) {
     return next;
 }
 
-inline Work Run::complete(Worker& worker, Task* task) {
+Work Run::complete(Worker& worker, Task* task) {
     worker.running.store(0, std::memory_order_relaxed);
     Allocation** holds = task->holds();
     for (uint32_t i = 0; i < task->hold_count; ++i) release(holds[i]);
@@ -159,7 +153,7 @@ inline Work Run::complete(Worker& worker, Task* task) {
     return next;
 }
 
-inline void Run::release(Allocation* allocation) {
+void Run::release(Allocation* allocation) {
     if (allocation->claims.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     Allocation* first = unused_.load(std::memory_order_relaxed);
     do {
@@ -169,7 +163,7 @@ inline void Run::release(Allocation* allocation) {
 
 // --- kernels --------------------------------------------------------------------------------------------------------
 
-inline void Run::run_block(Worker& worker, Task* task, uint32_t block) {
+void Run::run_block(Worker& worker, Task* task, uint32_t block) {
     if (fatal()) return;
     switch (task->kind) {
         case CoreKind::AIC:
@@ -186,7 +180,7 @@ inline void Run::run_block(Worker& worker, Task* task, uint32_t block) {
     }
 }
 
-inline void Run::call_kernel(Worker& worker, Task* task, int32_t kernel, uint32_t block, uint32_t part, int32_t lane) {
+void Run::call_kernel(Worker& worker, Task* task, int32_t kernel, uint32_t block, uint32_t part, int32_t lane) {
     int64_t args[PTO_ARGUMENT_SLOTS];
     ChipTensor* tensors = task->tensors();
     uint32_t slot = 0;
@@ -214,7 +208,7 @@ inline void Run::call_kernel(Worker& worker, Task* task, int32_t kernel, uint32_
     }
     if (options_.trace) {
         const Event event{task->number, start, now_ns(), worker.index, block, part, 0};
-        std::lock_guard<std::mutex> hold(worker.events_lock);
+        const Hold hold(worker.events_lock);
         worker.events.push_back(event);
     }
     executing = nullptr;
@@ -222,7 +216,7 @@ inline void Run::call_kernel(Worker& worker, Task* task, int32_t kernel, uint32_
 
 // Parts that have to run at the same time: those of a mixed kernel, or all blocks of a task that asks for it. One runs
 // here, each other one on a thread of its own, so that they may wait for each other.
-inline void Run::run_parts(Worker& worker, Task* task, uint32_t first_block, uint32_t blocks) {
+void Run::run_parts(Worker& worker, Task* task, uint32_t first_block, uint32_t blocks) {
     struct Part {
         Run* run;
         Worker* worker;
@@ -234,7 +228,7 @@ inline void Run::run_parts(Worker& worker, Task* task, uint32_t first_block, uin
         std::atomic<uint32_t>* left;
     };
     const int32_t kernels[3] = {task->kernels.aic, task->kernels.aiv0, task->kernels.aiv1};
-    std::vector<Part> parts;
+    List<Part> parts;
     std::atomic<uint32_t> left{0};
     for (uint32_t block = first_block; block < first_block + blocks; ++block) {
         for (uint32_t i = 0; i < 3; ++i) {
@@ -260,12 +254,12 @@ inline void Run::run_parts(Worker& worker, Task* task, uint32_t first_block, uin
         if (spins < 1000) {
             relax();
         } else {
-            std::this_thread::yield();
+            yield();
         }
     }
 }
 
-inline int64_t signed_element(const void* place, uint32_t size) {
+static int64_t signed_element(const void* place, uint32_t size) {
     switch (size) {
         case 1:
             return *static_cast<const int8_t*>(place);
@@ -278,13 +272,7 @@ inline int64_t signed_element(const void* place, uint32_t size) {
     }
 }
 
-inline char* address_of(const ChipTensor& tensor, const uint32_t* indices) {
-    int64_t offset = static_cast<int64_t>(tensor.start_offset);
-    for (uint32_t i = 0; i < tensor.ndims; ++i) offset += indices[i] * tensor.strides[i];
-    return reinterpret_cast<char*>(tensor.buffer_addr) + offset * pto_element_size(tensor.dtype);
-}
-
-inline bool Run::predicate_holds(Task* task) {
+bool Run::predicate_holds(Task* task) {
     const CoreTaskPredicate& predicate = *task->predicate;
     const ChipTensor& tensor = *predicate.operand.tensor;
     const int64_t value = signed_element(address_of(tensor, predicate.operand.indices), pto_element_size(tensor.dtype));
@@ -307,7 +295,73 @@ inline bool Run::predicate_holds(Task* task) {
 
 // --- threads --------------------------------------------------------------------------------------------------------
 
-inline void Crew::serve(Worker& worker) {
+Crew::Crew(uint32_t threads) : size_(threads + 1), workers_(new Worker[size_]) {
+    for (uint32_t i = 0; i < size_; ++i) {
+        workers_[i].crew = this;
+        workers_[i].index = i;
+        workers_[i].random = i * 2654435761u + 1;
+    }
+    for (uint32_t i = 1; i < size_; ++i) {
+        pthread_t made;
+        if (pthread_create(&made, nullptr, serve, &workers_[i]) != 0) break;  // the system has no more: do with fewer
+        threads_.push_back(made);
+    }
+}
+
+Crew::~Crew() {
+    {
+        const Hold hold(lock_);
+        stop_ = true;
+        wake_.wake_all();
+    }
+    for (const pthread_t each : threads_) pthread_join(each, nullptr);
+    delete[] workers_;
+}
+
+void Crew::signal() {
+    const Hold hold(lock_);
+    if (sleepers_.load(std::memory_order_relaxed) > signals_.load(std::memory_order_relaxed)) {
+        signals_.fetch_add(1, std::memory_order_relaxed);
+        wake_.wake_one();
+    }
+}
+
+// Linux likes to wake a thread on the core of who wakes it, and then moves it after many milliseconds only, although
+// other cores are idle. So the threads keep off the core of the orchestrator, as long as it stays there.
+void Crew::leave_this_core() {
+#ifdef __linux__
+    const int core = sched_getcpu();
+    if (core < 0 || core == left_core_) return;
+    left_core_ = core;
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+    if (CPU_COUNT(&allowed) > static_cast<int>(threads_.size())) CPU_CLR(core, &allowed);
+    for (const pthread_t each : threads_) pthread_setaffinity_np(each, sizeof(allowed), &allowed);
+#endif
+}
+
+// Until somebody has work. False: the crew is dismissed.
+bool Crew::sleep() {
+    lock_.lock();
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    lock_.unlock();
+    // What was pushed before the push could see this sleeper is visible by now.
+    for (int i = 0; i < 100; ++i) relax();
+    const bool found = anything_ready();
+    const Hold hold(lock_);
+    while (!found && !stop_ && signals_.load(std::memory_order_relaxed) == 0) wake_.wait(lock_);
+    if (signals_.load(std::memory_order_relaxed) != 0) signals_.fetch_sub(1, std::memory_order_relaxed);
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    return !stop_;
+}
+
+void* Crew::serve(void* worker) {
+    Worker& self = *static_cast<Worker*>(worker);
+    self.crew->serve(self);
+    return nullptr;
+}
+
+void Crew::serve(Worker& worker) {
     constexpr uint32_t kSpins = 4000;  // some 50 us of looking around before a thread sleeps
     uint32_t idle = 0;
     for (;;) {
@@ -334,6 +388,57 @@ inline void Crew::serve(Worker& worker) {
         } else {
             relax();
         }
+    }
+}
+
+// --- lanes ----------------------------------------------------------------------------------------------------------
+
+Lanes::~Lanes() {
+    {
+        const Hold hold(lock_);
+        stop_ = true;
+        for (Lane* each : lanes_) each->wake.wake_one();
+    }
+    for (Lane* each : lanes_) {
+        pthread_join(each->thread, nullptr);
+        delete each;
+    }
+}
+
+void Lanes::start(LaneJob job) {
+    const Hold hold(lock_);
+    Lane* lane;
+    if (!idle_.empty()) {
+        lane = idle_.back();
+        idle_.pop_back();
+    } else {
+        lane = new Lane;
+        lane->all = this;
+        if (pthread_create(&lane->thread, nullptr, serve, lane) != 0) {
+            // Parts that wait for each other can't do with fewer.
+            fprintf(stderr, "pypto: the system starts no more threads, and a kernel needs one for each of its parts\n");
+            abort();
+        }
+        lanes_.push_back(lane);
+    }
+    lane->job = job;
+    lane->has_job = true;
+    lane->wake.wake_one();
+}
+
+void* Lanes::serve(void* argument) {
+    Lane& lane = *static_cast<Lane*>(argument);
+    Lanes& all = *lane.all;
+    const Hold hold(all.lock_);
+    for (;;) {
+        while (!lane.has_job && !all.stop_) lane.wake.wait(all.lock_);
+        if (!lane.has_job) return nullptr;
+        const LaneJob job = lane.job;
+        lane.has_job = false;
+        all.lock_.unlock();
+        job.run(job.argument);
+        all.lock_.lock();
+        all.idle_.push_back(&lane);
     }
 }
 

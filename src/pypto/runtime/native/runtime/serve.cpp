@@ -1,19 +1,19 @@
-// The worker process of isolated runs (isolation.py): it is sent programs, and answers with reports.
+// The worker process of isolated runs (isolation.py): it is sent programs, and answers with reports. A library of its own,
+// which loads the runtime: only isolated runs need it.
 //
 // Libraries are named by paths, functions by symbols. Arrays are in memory that both processes map, behind the monitor. A
 // request: the number of bytes that follow; bytes of memory; Options; 1 if records are wanted; library, entry, config (""
 // if there is none); kernels, each with its name, library, symbol; tensors, whose addresses count from the begin of the
 // arrays; scalars. Lists and texts begin with their length. An answer: the number of bytes that follow; Report; records, each
 // array with its count. Numbers have 64 bits.
-#pragma once
-
-#include "monitor.h"
+#include "runtime/monitor.h"
 
 #ifdef PTO_HAS_PROCESSES
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 #include <map>
@@ -21,15 +21,17 @@
 #include <thread>
 #include <vector>
 
-#include "options.h"
+#include "runtime/options.h"
 
 namespace pto {
 
-inline constexpr int32_t ERROR_LOADING = -1;
-inline constexpr size_t kMonitorBytes = size_t{64} << 10;
+namespace {
+
+constexpr int32_t ERROR_LOADING = -1;
+constexpr size_t kMonitorBytes = size_t{64} << 10;
 static_assert(sizeof(Monitor) <= kMonitorBytes, "the arrays stand behind the monitor");
 
-inline bool read_all(int file, void* place, size_t size) {
+bool read_all(int file, void* place, size_t size) {
     for (char* at = static_cast<char*>(place); size != 0;) {
         const ssize_t got = read(file, at, size);
         if (got < 0 && errno == EINTR) continue;
@@ -40,7 +42,7 @@ inline bool read_all(int file, void* place, size_t size) {
     return true;
 }
 
-inline bool write_all(int file, const void* place, size_t size) {
+bool write_all(int file, const void* place, size_t size) {
     for (const char* at = static_cast<const char*>(place); size != 0;) {
         const ssize_t put = write(file, at, size);
         if (put < 0 && errno == EINTR) continue;
@@ -77,9 +79,46 @@ struct NotLoaded {
     std::string what;
 };
 
+void* load_library(const std::string& path) {
+    void* found = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (found == nullptr) throw NotLoaded{dlerror()};
+    return found;
+}
+
+void* find(void* library, const std::string& symbol) {
+    void* found = dlsym(library, symbol.c_str());
+    if (found == nullptr) throw NotLoaded{dlerror()};
+    return found;
+}
+
+// Functions of the task runtime.
+struct Runtime {
+    explicit Runtime(const char* path) : library(load_library(path)) {
+        get(api, "pto_api");
+        get(watch, "pto_watch");
+        get(run, "pto_run");
+        get(free, "pto_free");
+        get(record_size, "pto_record_size");
+        get(records, "pto_records");
+    }
+    template <typename Function>
+    void get(Function*& function, const char* name) {
+        function = reinterpret_cast<Function*>(find(library, name));
+    }
+
+    void* library;
+    const void* (*api)();
+    void (*watch)(void* monitor);
+    void* (*run)(const Program* program, const Options* options, Report* report);
+    void (*free)(void* handle);
+    size_t (*record_size)(uint32_t which);
+    const void* (*records)(void* handle, uint32_t which, uint64_t* count);
+};
+
 class Server {
    public:
-    Server(int requests, int answers, int memory) : requests_(requests), answers_(answers), memory_(memory) {}
+    Server(const Runtime& runtime, Monitor& monitor, int requests, int answers, int memory)
+        : runtime_(runtime), monitor_(monitor), requests_(requests), answers_(answers), memory_(memory) {}
 
     // Until the other side is gone.
     void serve() {
@@ -101,8 +140,7 @@ class Server {
 
    private:
     bool answer() {
-        Monitor& shared = *monitor.load(std::memory_order_relaxed);
-        shared.phase.store(PHASE_LOADING, std::memory_order_relaxed);
+        monitor_.phase.store(PHASE_LOADING, std::memory_order_relaxed);
         Report report{};
         std::string records;
         try {
@@ -111,7 +149,7 @@ class Server {
             report.code = ERROR_LOADING;
             snprintf(report.message, sizeof(report.message), "%s", error.what.c_str());
         }
-        shared.phase.store(PHASE_IDLE, std::memory_order_relaxed);
+        monitor_.phase.store(PHASE_IDLE, std::memory_order_relaxed);
         const uint64_t size = sizeof(report) + records.size();
         return write_all(answers_, &size, sizeof(size)) && write_all(answers_, &report, sizeof(report)) &&
                write_all(answers_, records.data(), records.size());
@@ -162,8 +200,8 @@ class Server {
         program.scalars = scalars.data();
         program.scalar_count = static_cast<uint32_t>(scalars.size());
 
-        monitor.load(std::memory_order_relaxed)->phase.store(PHASE_RUNNING, std::memory_order_relaxed);
-        void* handle = pto_run(&program, &options, &report);
+        monitor_.phase.store(PHASE_RUNNING, std::memory_order_relaxed);
+        void* handle = runtime_.run(&program, &options, &report);
         if (handle == nullptr) {  // the other side will end this process; until then all must stay
             static_cast<void>(new std::vector<std::string>(std::move(names)));
             static_cast<void>(new std::vector<KernelInfo>(std::move(kernels)));
@@ -171,13 +209,13 @@ class Server {
             return;
         }
         if (recorded && report.code == 0) append_records(handle, records);
-        pto_free(handle);
+        runtime_.free(handle);
     }
 
-    static void append_records(void* handle, std::string& to) {
-        for (uint32_t which = 0; const size_t size = pto_record_size(which); ++which) {
+    void append_records(void* handle, std::string& to) const {
+        for (uint32_t which = 0; const size_t size = runtime_.record_size(which); ++which) {
             uint64_t count = 0;
-            const void* place = pto_records(handle, which, &count);
+            const void* place = runtime_.records(handle, which, &count);
             to.append(reinterpret_cast<const char*>(&count), sizeof(count));
             if (count != 0) to.append(static_cast<const char*>(place), count * size);
         }
@@ -200,22 +238,17 @@ class Server {
     void* load(const std::string& path) {
         void*& found = libraries_[path];
         if (found == nullptr) {
-            found = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-            if (found == nullptr) throw NotLoaded{dlerror()};
+            found = load_library(path);
             if (void* bind = dlsym(found, "pto_bind")) {
-                const bool bound = reinterpret_cast<bool (*)(const Api*)>(bind)(static_cast<const Api*>(pto_api()));
+                const bool bound = reinterpret_cast<bool (*)(const Api*)>(bind)(static_cast<const Api*>(runtime_.api()));
                 if (!bound) throw NotLoaded{path + " was compiled for another version of the task runtime"};
             }
         }
         return found;
     }
 
-    static void* find(void* library, const std::string& symbol) {
-        void* found = dlsym(library, symbol.c_str());
-        if (found == nullptr) throw NotLoaded{dlerror()};
-        return found;
-    }
-
+    const Runtime& runtime_;
+    Monitor& monitor_;
     const int requests_, answers_, memory_;
     std::vector<char> request_;
     std::map<std::string, void*> libraries_;
@@ -223,18 +256,23 @@ class Server {
     size_t mapped_ = 0;
 };
 
+}  // namespace
 }  // namespace pto
 
-// The size of the struct that the host mirrors.
-PTO_EXPORT size_t pto_monitor_size() { return sizeof(pto::Monitor); }
-
-// Files: to read requests, to write answers, the memory. Returns when the other side is gone; 1: the memory can't be mapped.
-PTO_EXPORT int pto_serve(int requests, int answers, int memory) {
+// The path of the task runtime's library; files: to read requests, to write answers, the memory. Returns when the other
+// side is gone; 1: the memory can't be mapped.
+PTO_EXPORT int pto_serve(const char* path, int requests, int answers, int memory) {
     using namespace pto;
     void* made = mmap(nullptr, kMonitorBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     if (made == MAP_FAILED) return 1;
-    watch_signals(*static_cast<Monitor*>(made));
-    Server(requests, answers, memory).serve();
+    try {
+        const Runtime runtime(path);
+        runtime.watch(made);
+        Server(runtime, *static_cast<Monitor*>(made), requests, answers, memory).serve();
+    } catch (const NotLoaded& error) {
+        fprintf(stderr, "pypto: the task runtime can't be loaded: %s\n", error.what.c_str());
+        return 1;
+    }
     return 0;
 }
 

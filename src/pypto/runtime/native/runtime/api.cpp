@@ -1,15 +1,19 @@
 // The task runtime as a library: what the host calls, and the table that orchestration code calls.
 //
-// Design, in short (each header says more):
-//   task.h          tasks, buffers, and who may touch which field
-//   region.h        bytes of a view; writer_index.h: the live writers of a buffer
-//   memory.h        records and storage
-//   ready_queue.h   ready tasks of one worker; crew.h: the workers
-//   submit.h        ordering (the orchestrator); execute.h: running (workers); storage.h: buffers; lifecycle.h: the rest
-//   monitor.h       who runs what, for another process to see; serve.h: the worker process of isolated runs
-#include "runtime/lifecycle.h"
+// Design, in short (each file says more):
+//   task.h            tasks, buffers, and who may touch which field
+//   region.h          bytes of a view; writer_index.h: the live writers of a buffer
+//   memory.h          records and storage
+//   ready_queue.h     ready tasks of one worker; crew.h: the workers
+//   run.h             one run: submit.cpp orders tasks (the orchestrator), execute.cpp runs them (workers), storage.cpp has
+//                     buffers, lifecycle.cpp the rest
+//   monitor.h         who runs what, for another process to see
+//   serve.cpp         the worker process of isolated runs: a library of its own
+//   plain.h           what is used instead of headers that are slow to compile: a machine's first run waits for all this
+#include <stdio.h>
 
-#include <memory>
+#include "monitor.h"
+#include "run.h"
 
 namespace pto {
 namespace {
@@ -43,35 +47,35 @@ const Api table = {API_VERSION,  api_submit,   api_allocate, api_open_scope,    
 // Crews that are not at work. A run takes one of its size, or makes one: runs on several threads don't share any.
 class CrewRoom {
    public:
-    std::unique_ptr<Crew> take(uint32_t threads) {
-        std::lock_guard<std::mutex> hold(lock_);
-        for (size_t i = 0; i < idle_.size(); ++i) {
-            if (idle_[i]->size() != threads + 1) continue;
-            std::unique_ptr<Crew> found = std::move(idle_[i]);
-            idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(i));
-            return found;
+    Crew* take(uint32_t threads) {
+        const Hold hold(lock_);
+        for (uint32_t i = 0; i < count_; ++i) {
+            if (idle_[i]->size() == threads + 1) return taken(i);
         }
         return nullptr;
     }
-    void give(std::unique_ptr<Crew> crew) {
-        std::unique_ptr<Crew> oldest;  // dismissed without the lock
-        std::lock_guard<std::mutex> hold(lock_);
-        idle_.push_back(std::move(crew));
-        if (idle_.size() > kKeep) {
-            oldest = std::move(idle_.front());
-            idle_.erase(idle_.begin());
-        }
+    void give(Crew* crew) {
+        Crew* oldest = nullptr;
+        lock_.lock();
+        if (count_ == kKeep) oldest = taken(0);
+        idle_[count_++] = crew;
+        lock_.unlock();
+        delete oldest;
     }
     // In a forked child the threads do not exist.
-    void forget() {
-        for (auto& each : idle_) each.release();
-        idle_.clear();
-    }
+    void forget() { count_ = 0; }
 
    private:
-    static constexpr size_t kKeep = 4;
-    std::mutex lock_;
-    std::vector<std::unique_ptr<Crew>> idle_;
+    Crew* taken(uint32_t at) {
+        Crew* const found = idle_[at];
+        for (--count_; at < count_; ++at) idle_[at] = idle_[at + 1];
+        return found;
+    }
+
+    static constexpr uint32_t kKeep = 4;
+    Mutex lock_;
+    uint32_t count_ = 0;
+    Crew* idle_[kKeep];
 };
 
 CrewRoom& crews() {
@@ -87,11 +91,22 @@ CrewRoom& crews() {
 }
 
 struct Handle {
-    std::unique_ptr<Crew> crew;
-    std::unique_ptr<Run> run;
-    Program program;
-    Options options;
+    Handle(const Program& what, const Options& how, uint32_t threads) : program(what), options(how) {
+        memset(static_cast<void*>(&report), 0, sizeof(Report));
+        report.task = report.kernel = -1;
+        crew = crews().take(threads);
+        if (crew == nullptr) crew = new Crew(threads);
+        run = new Run(*crew, program, options, report);
+    }
+    ~Handle() { delete run; }
+    Handle(const Handle&) = delete;
+    Handle& operator=(const Handle&) = delete;
+
+    const Program program;
+    const Options options;
     Report report;
+    Crew* crew;
+    Run* run;
 };
 
 }  // namespace
@@ -117,25 +132,15 @@ PTO_EXPORT const void* pto_api() { return &pto::table; }
 // threads are stuck in kernels: then all that belongs to the run must stay where it is.
 PTO_EXPORT void* pto_run(const pto::Program* program, const pto::Options* options, pto::Report* report) {
     using namespace pto;
-    auto handle = std::make_unique<Handle>();
-    handle->program = *program;
-    handle->options = *options;
-    memset(static_cast<void*>(&handle->report), 0, sizeof(Report));
-    handle->report.task = handle->report.kernel = -1;
     uint32_t threads = options->workers > 0 ? options->workers - 1 : 0;
     if (options->timeout > 0) ++threads;  // the orchestrator watches, and runs nothing itself
     if (options->random_schedule) threads = 0;
-    handle->crew = crews().take(threads);
-    if (handle->crew == nullptr) handle->crew = std::make_unique<Crew>(threads);
-    handle->run = std::make_unique<Run>(*handle->crew, handle->program, handle->options, handle->report);
+    auto* const handle = new Handle(*program, *options, threads);
     const bool ended = handle->run->go();
     *report = handle->report;
-    if (!ended) {
-        handle.release();  // stuck threads still use it
-        return nullptr;
-    }
-    crews().give(std::move(handle->crew));
-    return handle.release();
+    if (!ended) return nullptr;  // stuck threads still use all of it
+    crews().give(handle->crew);
+    return handle;
 }
 
 PTO_EXPORT void pto_free(void* handle) { delete static_cast<pto::Handle*>(handle); }
@@ -178,5 +183,9 @@ PTO_EXPORT bool pto_kernel_failed(const char* message) {
     return pto::Run::current != nullptr && pto::Run::current->kernel_failed(pto::ERROR_KERNEL, message);
 }
 
-// Last: the worker process calls what is above.
-#include "runtime/serve.h"
+#ifdef PTO_HAS_PROCESSES
+// For the worker process of isolated runs: what this library does is written to the monitor, and so is what ends the
+// process. A monitor has pto_monitor_size() bytes.
+PTO_EXPORT void pto_watch(void* monitor) { pto::watch_signals(*static_cast<pto::Monitor*>(monitor)); }
+PTO_EXPORT size_t pto_monitor_size() { return sizeof(pto::Monitor); }
+#endif

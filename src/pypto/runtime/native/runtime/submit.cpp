@@ -1,16 +1,16 @@
 // What the orchestrator does: order a task behind others, and let workers have it.
-#pragma once
 
-#include <algorithm>
+#include <stdio.h>
 
-#include "execute.h"
+#include "monitor.h"
 #include "parts.h"
+#include "run.h"
 
 namespace pto {
 
 // --- scopes ---------------------------------------------------------------------------------------------------------
 
-inline bool Run::open_scope(PTO2ScopeMode mode, uint32_t line) {
+bool Run::open_scope(PTO2ScopeMode mode, uint32_t line) {
     if (fatal()) return false;
     if (scopes_.size() > kMaxDepth) {
         fail(ERROR_ARGUMENTS, "scopes are nested deeper than 64", line);
@@ -29,7 +29,7 @@ inline bool Run::open_scope(PTO2ScopeMode mode, uint32_t line) {
 }
 
 // Not a barrier: only gives up the scope's claim on what was allocated in it.
-inline void Run::close_scope() {
+void Run::close_scope() {
     const uint32_t ring = ring_index();
     Allocation* each = scopes_.back().allocations;
     while (each != nullptr) {
@@ -45,7 +45,7 @@ inline void Run::close_scope() {
 
 // --- tasks ----------------------------------------------------------------------------------------------------------
 
-inline void Run::submit(TaskOutputTensors& made, const CoreTaskArgs& args, const Launch& launch) {
+void Run::submit(TaskOutputTensors& made, const CoreTaskArgs& args, const Launch& launch) {
     made.tensors_ = nothing_;
     made.count_ = args.create_count_;
     if (fatal() || !check(args, launch)) return;
@@ -140,7 +140,7 @@ inline void Run::submit(TaskOutputTensors& made, const CoreTaskArgs& args, const
 }
 
 // Whether it is known which part of its arguments a task touches.
-inline bool Run::touches_parts(const Launch& launch) const {
+bool Run::touches_parts(const Launch& launch) const {
     if (launch.kind == CoreKind::DUMMY) return false;
     const int32_t kernels[3] = {launch.kernels.aic, launch.kernels.aiv0, launch.kernels.aiv1};
     for (const int32_t kernel : kernels) {
@@ -150,14 +150,14 @@ inline bool Run::touches_parts(const Launch& launch) const {
 }
 
 // The part of an argument, an existing tensor, by which its task is ordered.
-inline Region Run::part(const CoreTaskArgs& args, const Launch& launch, uint32_t index) const {
+Region Run::part(const CoreTaskArgs& args, const Launch& launch, uint32_t index) const {
     const int32_t kernels[3] = {launch.kernels.aic, launch.kernels.aiv0, launch.kernels.aiv1};
     const ChipTensor& tensor = *args.arguments_[index].tensor;
     ChipTensor found;
     return Region::of(Parts(args).cut(program_.kernels, kernels, index, tensor, found) ? found : tensor);
 }
 
-inline void Run::allocate(TaskOutputTensors& made, const TensorCreateInfo* const* infos, uint32_t count, uint32_t line) {
+void Run::allocate(TaskOutputTensors& made, const TensorCreateInfo* const* infos, uint32_t count, uint32_t line) {
     made.tensors_ = nothing_;
     made.count_ = count;
     if (fatal()) return;
@@ -175,7 +175,7 @@ inline void Run::allocate(TaskOutputTensors& made, const TensorCreateInfo* const
     made.id_ = id;
 }
 
-inline bool Run::usable(const ChipTensor& tensor, uint32_t line) {
+bool Run::usable(const ChipTensor& tensor, uint32_t line) {
     const Buffer* buffer = tensor.buffer;
     if (buffer != nullptr && buffer->allocation != nullptr) {
         const Allocation& allocation = *buffer->allocation;
@@ -187,7 +187,7 @@ inline bool Run::usable(const ChipTensor& tensor, uint32_t line) {
     return false;
 }
 
-inline bool Run::check(const CoreTaskArgs& args, const Launch& launch) {
+bool Run::check(const CoreTaskArgs& args, const Launch& launch) {
     char text[256];
     if (args.problem_ != nullptr) {
         fail(ERROR_ARGUMENTS, args.problem_, launch.line);
@@ -244,7 +244,7 @@ inline bool Run::check(const CoreTaskArgs& args, const Launch& launch) {
 
 // --- the window -----------------------------------------------------------------------------------------------------
 
-inline void Run::retire_done(Ring& ring, uint32_t at_most) {
+void Run::retire_done(Ring& ring, uint32_t at_most) {
     uint32_t end = ring.next;
     if (options_.strict_window) {
         // The outermost open scope of the ring keeps all that was submitted since.
@@ -262,7 +262,7 @@ inline void Run::retire_done(Ring& ring, uint32_t at_most) {
     }
 }
 
-inline void Run::retire(Task* task) {
+void Run::retire(Task* task) {
     Entry* each = task->entries;
     while (each != nullptr) {
         Entry* following = each->next;
@@ -285,8 +285,9 @@ inline void Run::retire(Task* task) {
 }
 
 // Most runs need a small part of the window: the table grows with the tasks in flight.
-inline void Run::widen(Ring& ring) {
-    std::vector<Task*> wider(ring.table.empty() ? 64 : 2 * ring.table.size(), nullptr);
+void Run::widen(Ring& ring) {
+    List<Task*> wider;
+    wider.resize(ring.table.empty() ? 64 : 2 * ring.table.size());
     const uint32_t mask = static_cast<uint32_t>(wider.size()) - 1;
     for (uint32_t number = ring.head; number != ring.next; ++number) wider[number & mask] = ring.table[number & ring.mask];
     ring.table.swap(wider);
@@ -295,7 +296,7 @@ inline void Run::widen(Ring& ring) {
 
 // Enough is submitted for everybody to have work. Going on would only push records out of the cache before they run, so
 // help until there is less; but not for long, since those that are in flight may be few and slow.
-inline void Run::lend_a_hand(Ring& ring) {
+void Run::lend_a_hand(Ring& ring) {
     Worker& self = crew_.worker(0);
     for (uint32_t tries = 0; tries < 64 && ring.next - ring.head >= kAhead; ++tries) {
         if (const Work work = find(self)) {
@@ -309,10 +310,10 @@ inline void Run::lend_a_hand(Ring& ring) {
 }
 
 // The window of the ring takes another task, now or after some have ended.
-inline bool Run::make_room(Ring& ring, uint32_t line) {
+bool Run::make_room(Ring& ring, uint32_t line) {
     retire_done(ring, 4);
     const size_t index = static_cast<size_t>(&ring - rings_);
-    ring.high_water = std::max(ring.high_water, std::min(ring.next - ring.head + 1, ring.window));
+    ring.high_water = most(ring.high_water, least(ring.next - ring.head + 1, ring.window));
     if (ring.next - ring.head < ring.window) {
         if (ring.next - ring.head == ring.table.size()) widen(ring);
         if (ring.next - ring.head >= kAhead && helps_ && !options_.random_schedule) lend_a_hand(ring);
@@ -342,14 +343,14 @@ inline bool Run::make_room(Ring& ring, uint32_t line) {
 // --- order ----------------------------------------------------------------------------------------------------------
 
 // The task that is being submitted waits for `producer`.
-inline void Run::need(Task* producer, uint64_t consumer, Reason reason) {
+void Run::need(Task* producer, uint64_t consumer, Reason reason) {
     if (producer->mark == consumer + 1 || producer->done()) return;
     producer->mark = consumer + 1;
     if (!options_.record) ++counters_.edges[static_cast<uint32_t>(reason)];  // else record_edge counts, done ones as well
     producers_.push_back(producer);
 }
 
-inline void Run::need_owner(const ChipTensor& tensor, uint64_t consumer, Reason reason) {
+void Run::need_owner(const ChipTensor& tensor, uint64_t consumer, Reason reason) {
     Allocation* allocation = tensor.buffer->allocation;
     if (!allocation->owner.is_valid()) return;
     if (options_.record && allocation->owner_number != ~uint64_t{0}) {
@@ -358,7 +359,7 @@ inline void Run::need_owner(const ChipTensor& tensor, uint64_t consumer, Reason 
     if (allocation->owner_task != nullptr) need(allocation->owner_task, consumer, reason);
 }
 
-inline void Run::need_writers(const ChipTensor& tensor, const Region& region, uint64_t consumer, Reason reason) {
+void Run::need_writers(const ChipTensor& tensor, const Region& region, uint64_t consumer, Reason reason) {
     ++counters_.lookups;
     tensor.buffer->writers.overlapping(region, counters_.visited, [&](Entry* entry) {
         if (options_.record) record_edge(entry->number, consumer, reason, tensor.buffer, &region, &entry->region);
@@ -366,7 +367,7 @@ inline void Run::need_writers(const ChipTensor& tensor, const Region& region, ui
     });
 }
 
-inline void Run::need_readers(const ChipTensor& tensor, const Region& region, uint64_t consumer) {
+void Run::need_readers(const ChipTensor& tensor, const Region& region, uint64_t consumer) {
     ++counters_.lookups;
     tensor.buffer->readers->overlapping(region, counters_.visited, [&](Entry* entry) {
         if (options_.record) record_edge(entry->number, consumer, Reason::OVERWRITE, tensor.buffer, &region, &entry->region);
@@ -374,7 +375,7 @@ inline void Run::need_readers(const ChipTensor& tensor, const Region& region, ui
     });
 }
 
-inline void Run::hold(Allocation* allocation, uint64_t consumer) {
+void Run::hold(Allocation* allocation, uint64_t consumer) {
     if (!allocation->owner.is_valid() || allocation->mark == consumer + 1) return;
     allocation->mark = consumer + 1;
     ++allocation->given;
@@ -382,12 +383,12 @@ inline void Run::hold(Allocation* allocation, uint64_t consumer) {
 }
 
 // The task that is being submitted will not be: nothing is given to it.
-inline void Run::abandon() {
+void Run::abandon() {
     for (Allocation* each : holds_) --each->given;
 }
 
 // The task of an id; null when it has completed. `known`: the id is one of this run.
-inline Task* Run::find_task(PTO2TaskId id, bool& known) {
+Task* Run::find_task(PTO2TaskId id, bool& known) {
     known = id.ring() < Crew::kRings && id.number() < rings_[id.ring()].next;
     if (!known) return nullptr;
     Ring& ring = rings_[id.ring()];
@@ -395,7 +396,7 @@ inline Task* Run::find_task(PTO2TaskId id, bool& known) {
     return ring.table[id.number() & ring.mask];
 }
 
-inline bool Run::need_dependencies(const CoreTaskArgs& args, uint64_t consumer, uint32_t line) {
+bool Run::need_dependencies(const CoreTaskArgs& args, uint64_t consumer, uint32_t line) {
     for (uint32_t i = 0; i < args.dependency_count_; ++i) {
         const PTO2TaskId id = args.dependencies_[i];
         bool known = false;
@@ -416,7 +417,7 @@ inline bool Run::need_dependencies(const CoreTaskArgs& args, uint64_t consumer, 
     return true;
 }
 
-inline void Run::register_writer(Task* task, const ChipTensor& tensor, const Region& region, bool replaces) {
+void Run::register_writer(Task* task, const ChipTensor& tensor, const Region& region, bool replaces) {
     if (region.empty()) return;
     WriterIndex& writers = tensor.buffer->writers;
     if (replaces && !writers.empty()) {
@@ -437,13 +438,13 @@ inline void Run::register_writer(Task* task, const ChipTensor& tensor, const Reg
     writers.add(new_entry(task, tensor, region, false));
 }
 
-inline void Run::register_reader(Task* task, const ChipTensor& tensor, const Region& region) {
+void Run::register_reader(Task* task, const ChipTensor& tensor, const Region& region) {
     if (region.empty()) return;
     if (tensor.buffer->readers == nullptr) tensor.buffer->readers = new WriterIndex;
     tensor.buffer->readers->add(new_entry(task, tensor, region, true));
 }
 
-inline Entry* Run::new_entry(Task* task, const ChipTensor& tensor, const Region& region, bool reads) {
+Entry* Run::new_entry(Task* task, const ChipTensor& tensor, const Region& region, bool reads) {
     Entry* entry = static_cast<Entry*>(crew_.small_records.take(sizeof(Entry)));
     entry->task = task;
     entry->number = task->number;
@@ -455,7 +456,7 @@ inline Entry* Run::new_entry(Task* task, const ChipTensor& tensor, const Region&
     return entry;
 }
 
-inline Task* Run::new_task(const CoreTaskArgs& args, const Launch& launch, PTO2TaskId id, Allocation* outputs) {
+Task* Run::new_task(const CoreTaskArgs& args, const Launch& launch, PTO2TaskId id, Allocation* outputs) {
     const size_t links = producers_.size() * sizeof(Link), holds = holds_.size() * sizeof(Allocation*);
     const size_t tensors = sizeof(Task) + links + holds;
     size_t bytes = tensors + args.tensor_count_ * sizeof(ChipTensor) + args.scalar_count_ * sizeof(uint64_t);
@@ -503,7 +504,7 @@ inline Task* Run::new_task(const CoreTaskArgs& args, const Launch& launch, PTO2T
 }
 
 // Hangs the task on its producers, and gives it to workers if all are done.
-inline void Run::link(Task* task) {
+void Run::link(Task* task) {
     int32_t count = 0;
     Link* links = task->links();
     for (Task* producer : producers_) {
@@ -537,7 +538,7 @@ inline void Run::link(Task* task) {
 
 // --- records --------------------------------------------------------------------------------------------------------
 
-inline void Run::record_edge(uint64_t producer, uint64_t consumer, Reason reason, const Buffer* buffer,
+void Run::record_edge(uint64_t producer, uint64_t consumer, Reason reason, const Buffer* buffer,
                              const Region* used, const Region* written) {
     if (producer == consumer) return;
     for (const uint64_t known : edges_known_) {
@@ -550,7 +551,7 @@ inline void Run::record_edge(uint64_t producer, uint64_t consumer, Reason reason
                               recorded(written != nullptr ? *written : Region{})});
 }
 
-inline void Run::record_access(uint64_t task, const ChipTensor& tensor, Tag tag, const Region& region) {
+void Run::record_access(uint64_t task, const ChipTensor& tensor, Tag tag, const Region& region) {
     records_.accesses.push_back({task, tensor.buffer->number, static_cast<uint32_t>(tag), submitted_, recorded(region)});
 }
 

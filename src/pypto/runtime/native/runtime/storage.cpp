@@ -1,25 +1,30 @@
 // Buffers: the run's arguments, and what tasks are given.
-#pragma once
 
-#include "submit.h"
+#include <stdio.h>
+
+#include "run.h"
 
 namespace pto {
 
 // --- arguments of the run -------------------------------------------------------------------------------------------
 
 // Views of overlapping memory are views of one buffer.
-inline bool Run::take_arguments() {
+bool Run::take_arguments() {
     const uint32_t count = program_.tensor_count;
-    std::vector<uint32_t> order(count);
-    for (uint32_t i = 0; i < count; ++i) order[i] = i;
     const auto begin = [&](uint32_t i) { return reinterpret_cast<uint64_t>(program_.tensors[i].base); };
     const auto end = [&](uint32_t i) { return begin(i) + program_.tensors[i].bytes; };
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return begin(a) < begin(b); });
+    List<uint32_t> order;  // by begin: sorted by insertion, since there are few
+    order.resize(count);
+    for (uint32_t i = 0; i < count; ++i) {
+        uint32_t at = i;
+        for (; at > 0 && begin(i) < begin(order[at - 1]); --at) order[at] = order[at - 1];
+        order[at] = i;
+    }
     arguments_.resize(count);
     for (uint32_t at = 0; at < count;) {
         uint64_t high = end(order[at]);
         uint32_t next = at + 1;
-        while (next < count && begin(order[next]) < high) high = std::max(high, end(order[next++]));
+        while (next < count && begin(order[next]) < high) high = most(high, end(order[next++]));
         Allocation* allocation =
             static_cast<Allocation*>(crew_.allocation_records.take(Allocation::size_for(1)));
         new (allocation) Allocation{};
@@ -73,7 +78,7 @@ inline bool Run::take_arguments() {
 // --- fresh buffers --------------------------------------------------------------------------------------------------
 
 // `owner`: the number of the task, or all ones where nobody runs.
-inline Allocation* Run::new_allocation(const TensorCreateInfo* const* infos, uint32_t count, PTO2TaskId id,
+Allocation* Run::new_allocation(const TensorCreateInfo* const* infos, uint32_t count, PTO2TaskId id,
                                        uint64_t owner, uint32_t line) {
     uint64_t sizes[PTO_MAX_TENSORS], places[PTO_MAX_TENSORS];
     uint64_t bytes = 0;
@@ -141,7 +146,7 @@ inline Allocation* Run::new_allocation(const TensorCreateInfo* const* infos, uin
 }
 
 // A run of equal elements: the initial value, else a pattern that shows: NaN for floats, 0xA5 bytes for integers.
-inline void Run::fill(char* place, const TensorCreateInfo& info, uint64_t bytes, bool debug) {
+void Run::fill(char* place, const TensorCreateInfo& info, uint64_t bytes, bool debug) {
     const uint32_t size = pto_element_size(info.dtype);
     uint64_t bits = info.initial_value;
     if (!info.has_initial_value) {
@@ -172,7 +177,7 @@ inline void Run::fill(char* place, const TensorCreateInfo& info, uint64_t bytes,
     for (uint64_t at = 0; at < bytes; at += size) memcpy(place + at, &bits, size);
 }
 
-inline char* Run::take_storage(uint32_t ring_number, size_t size, uint32_t line) {
+char* Run::take_storage(uint32_t ring_number, size_t size, uint32_t line) {
     Storage& storage = crew_.storage[ring_number];
     Ring& ring = rings_[ring_number];
     reclaim_unused();
@@ -209,7 +214,7 @@ inline char* Run::take_storage(uint32_t ring_number, size_t size, uint32_t line)
     return made;
 }
 
-inline void Run::reclaim_unused() {
+void Run::reclaim_unused() {
     if (unused_.load(std::memory_order_relaxed) == nullptr) return;
     Allocation* each = unused_.exchange(nullptr, std::memory_order_acquire);
     while (each != nullptr) {
@@ -219,7 +224,7 @@ inline void Run::reclaim_unused() {
     }
 }
 
-inline void Run::reclaim(Allocation* allocation) {
+void Run::reclaim(Allocation* allocation) {
     for (uint32_t i = 0; i < allocation->buffer_count; ++i) {
         Buffer& buffer = allocation->buffers()[i];
         const auto forget = [&](Entry* entry) {
@@ -244,7 +249,7 @@ inline void Run::reclaim(Allocation* allocation) {
 
 // --- elements -------------------------------------------------------------------------------------------------------
 
-inline void* Run::element(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, uint32_t size, bool write,
+void* Run::element(const ChipTensor& tensor, uint32_t ndims, const uint32_t* indices, uint32_t size, bool write,
                           uint32_t line) {
     if (fatal() || !usable(tensor, line)) return nullptr;
     char text[200];
@@ -268,7 +273,7 @@ inline void* Run::element(const ChipTensor& tensor, uint32_t ndims, const uint32
     region.run = size;
     region.high = region.low + size;
     // The owner and all overlapping writers; for a write also whoever was given the element.
-    std::vector<Task*> awaited;
+    List<Task*> awaited;
     Allocation* allocation = tensor.buffer->allocation;
     if (allocation->owner_task != nullptr) awaited.push_back(allocation->owner_task);
     ++counters_.lookups;
@@ -303,7 +308,7 @@ inline void* Run::element(const ChipTensor& tensor, uint32_t ndims, const uint32
 }
 
 // `tensor`: the whole buffer, as it was made.
-inline void Run::record_buffer(const ChipTensor& tensor, int32_t argument, uint64_t owner) {
+void Run::record_buffer(const ChipTensor& tensor, int32_t argument, uint64_t owner) {
     const Buffer& buffer = *tensor.buffer;
     BufferRecord made{buffer.number, argument, owner, buffer.size, static_cast<uint32_t>(tensor.dtype), tensor.ndims, {},
                       buffer.manual_dep};
@@ -311,16 +316,16 @@ inline void Run::record_buffer(const ChipTensor& tensor, int32_t argument, uint6
     records_.buffers.push_back(made);
 }
 
-inline void Run::touch(const ChipTensor& view, PtoAccess how) {
+void Run::touch(const ChipTensor& view, PtoAccess how) {
     if (options_.record < 2 || executing == nullptr) return;
     const TouchRecord made{executing->number, view.buffer->number, static_cast<uint32_t>(how),
                            recorded(Region::of(view))};
-    std::lock_guard<std::mutex> hold(touch_lock_);
+    const Hold hold(touch_lock_);
     records_.touches.push_back(made);
 }
 
 // When recorded: each task behind it is ordered after the tasks that it waited for, done or not.
-inline void Run::record_host_access(const ChipTensor& tensor, const Region& region, bool write) {
+void Run::record_host_access(const ChipTensor& tensor, const Region& region, bool write) {
     const uint64_t owner = tensor.buffer->allocation->owner_number;
     edges_known_.clear();
     if (owner != ~uint64_t{0}) record_edge(owner, ~uint64_t{0} - 1 - syncs_, Reason::SYNC, tensor.buffer, &region, nullptr);

@@ -1,15 +1,18 @@
 // A run from begin to end: calling the orchestration, waiting, failing, cleaning up.
-#pragma once
 
-#include "storage.h"
+#include <stdio.h>
+
+#include <exception>
+
+#include "run.h"
 
 namespace pto {
 
-inline PTO_THREAD_LOCAL Run* Run::current = nullptr;
-inline PTO_THREAD_LOCAL const Task* Run::executing = nullptr;
-inline PTO_THREAD_LOCAL int32_t Run::executing_kernel = -1;
+PTO_THREAD_LOCAL Run* Run::current = nullptr;
+PTO_THREAD_LOCAL const Task* Run::executing = nullptr;
+PTO_THREAD_LOCAL int32_t Run::executing_kernel = -1;
 
-inline Run::Run(Crew& crew, const Program& program, const Options& options, Report& report)
+Run::Run(Crew& crew, const Program& program, const Options& options, Report& report)
     : crew_(crew),
       program_(program),
       options_(options),
@@ -32,8 +35,6 @@ inline Run::Run(Crew& crew, const Program& program, const Options& options, Repo
     }
 }
 
-inline Run::~Run() = default;
-
 // What this thread works for, while it runs an orchestration: a kernel may run another program.
 class OnBehalf {
    public:
@@ -55,7 +56,7 @@ class OnBehalf {
     int32_t kernel_ = Run::executing_kernel;
 };
 
-inline bool Run::go() {
+bool Run::go() {
     const OnBehalf work(this);
     if (take_arguments()) {
         if (!alone_) crew_.begin(this);
@@ -70,7 +71,7 @@ inline bool Run::go() {
     return true;
 }
 
-inline void Run::run_orchestration() {
+void Run::run_orchestration() {
     if (program_.config != nullptr) {
         const int64_t expected = program_.config(chip_args_).expected_arg_count;
         const int64_t given = int64_t{program_.tensor_count} + program_.scalar_count;
@@ -96,7 +97,7 @@ inline void Run::run_orchestration() {
 }
 
 // Waits for all tasks. False: some never end.
-inline bool Run::finish() {
+bool Run::finish() {
     const auto all_done = [&] { return completed() == submitted_; };
     if (help_until(ERROR_SCHEDULER, 0, all_done) == Wait::DONE) return true;
     // Failed for want of progress: give slow kernels one more such time to end.
@@ -106,12 +107,12 @@ inline bool Run::finish() {
             report_.stuck = 1;
             return false;
         }
-        std::this_thread::yield();
+        yield();
     }
     return true;
 }
 
-inline void Run::clear() {
+void Run::clear() {
     for (uint32_t i = 0; i < Crew::kRings; ++i) {
         Ring& ring = rings_[i];
         counters_.window_high_water[i] = ring.high_water;
@@ -124,7 +125,7 @@ inline void Run::clear() {
     for (Allocation* each : argument_allocations_) reclaim(each);
     for (uint32_t i = 0; i < crew_.size(); ++i) {
         Worker& worker = crew_.worker(i);
-        events_.insert(events_.end(), worker.events.begin(), worker.events.end());
+        events_.append(worker.events);
         worker.events.clear();
         counters_.stolen += worker.stolen;
         worker.stolen = 0;
@@ -135,8 +136,8 @@ inline void Run::clear() {
 // --- errors ---------------------------------------------------------------------------------------------------------
 
 // The first error wins.
-inline bool Run::fail(int32_t code, const char* message, uint32_t line, int64_t task, int32_t kernel) {
-    std::lock_guard<std::mutex> hold(fail_lock_);
+bool Run::fail(int32_t code, const char* message, uint32_t line, int64_t task, int32_t kernel) {
+    const Hold hold(fail_lock_);
     if (fatal_.load(std::memory_order_relaxed) != 0) return false;
     report_.code = code != ERROR_NONE ? code : ERROR_PROGRAM;
     report_.line = line;
@@ -148,26 +149,26 @@ inline bool Run::fail(int32_t code, const char* message, uint32_t line, int64_t 
 }
 
 // The kernel by which a task is named; -1: it has none.
-inline int32_t first_kernel(const Task& task) {
+static int32_t first_kernel(const Task& task) {
     const MixedKernels& kernels = task.kernels;
     return kernels.aic >= 0 ? kernels.aic : kernels.aiv0 >= 0 ? kernels.aiv0 : kernels.aiv1;
 }
 
 // An error that is found while a kernel runs on this thread (or else in the orchestration).
-inline bool Run::kernel_failed(int32_t code, const char* message) {
+bool Run::kernel_failed(int32_t code, const char* message) {
     if (executing == nullptr) return fail(code, message);
     return fail(code, message, executing->line, static_cast<int64_t>(executing->number), executing_kernel);
 }
 
 // --- waiting --------------------------------------------------------------------------------------------------------
 
-inline uint64_t Run::completed() const {
+uint64_t Run::completed() const {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < crew_.size(); ++i) sum += crew_.worker(i).completed.load(std::memory_order_acquire);
     return sum;
 }
 
-inline Work Run::find_for_orchestrator() {
+Work Run::find_for_orchestrator() {
     if (!options_.random_schedule) return find(crew_.worker(0));
     if (ready_.empty()) return 0;
     // splitmix64 (Steele, Lea, Flood 2014)
@@ -181,12 +182,10 @@ inline Work Run::find_for_orchestrator() {
     return found;
 }
 
-// Executes tasks, or waits for those who do, until `ready()`. `line`: of the orchestration, where it waits.
-template <typename Ready>
-inline Run::Wait Run::help_until(int32_t code_on_timeout, uint32_t line, Ready&& ready) {
+Run::Wait Run::help(int32_t code_on_timeout, uint32_t line, bool (*ready)(void*), void* what) {
     uint32_t idle = 0;
     uint64_t seen = ~uint64_t{0}, since = 0;
-    while (!ready()) {
+    while (!ready(what)) {
         if (helps_) {
             if (const Work work = find_for_orchestrator()) {
                 execute(crew_.worker(0), work);
@@ -203,9 +202,9 @@ inline Run::Wait Run::help_until(int32_t code_on_timeout, uint32_t line, Ready&&
         if (idle < 1000) {
             relax();
         } else if (idle < 10000) {
-            std::this_thread::yield();
+            yield();
         } else {
-            std::this_thread::sleep_for(std::chrono::microseconds(20));
+            sleep_for_us(20);
         }
         // A yield can take as long as others use the core for, so the clock is read after each.
         const bool look = options_.timeout > 0 && (idle >= 1000 || idle % 64 == 0);
@@ -215,7 +214,7 @@ inline Run::Wait Run::help_until(int32_t code_on_timeout, uint32_t line, Ready&&
 }
 
 // Whether no task has ended for as long as the options allow.
-inline bool Run::stuck(uint64_t& seen, uint64_t& since, int32_t code, uint32_t line) {
+bool Run::stuck(uint64_t& seen, uint64_t& since, int32_t code, uint32_t line) {
     const uint64_t now = now_ns(), done = completed();
     if (done != seen) {
         seen = done;
@@ -234,7 +233,7 @@ inline bool Run::stuck(uint64_t& seen, uint64_t& since, int32_t code, uint32_t l
 }
 
 // Which tasks run, and which wait for whom. Returns the oldest that runs, or null.
-inline const Task* Run::describe_stuck(char* text, size_t size) {
+const Task* Run::describe_stuck(char* text, size_t size) {
     const Task* oldest = nullptr;
     size_t at = 0;
     const auto add = [&](const char* format, auto... values) {
@@ -243,7 +242,6 @@ inline const Task* Run::describe_stuck(char* text, size_t size) {
         if (written > 0) at += static_cast<size_t>(written);
     };
     add("no task has ended for %g s. Running:", options_.timeout);
-    uint32_t waiting = 0;
     for (int pass = 0; pass < 2; ++pass) {
         if (pass == 1) add("; waiting:");
         uint32_t shown = 0;
@@ -255,7 +253,6 @@ inline const Task* Run::describe_stuck(char* text, size_t size) {
                 for (uint32_t i = 0; i < crew_.size(); ++i) {
                     running = running || crew_.worker(i).running.load(std::memory_order_relaxed) == task->number + 1;
                 }
-                if (pass == 1 && !running) ++waiting;
                 if (running != (pass == 0) || ++shown > 8) continue;
                 if (running && (oldest == nullptr || task->number < oldest->number)) oldest = task;
                 const int32_t kernel = first_kernel(*task);
