@@ -20,11 +20,11 @@ from typing import Any
 import msgspec
 
 from ...ir.dtype import DataType
-from ...ir.expr import Call, GlobalVar, TupleGetItemExpr, Var
+from ...ir.expr import Call, GlobalVar, MakeTuple, TupleGetItemExpr, Var
 from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, ReturnStmt, SeqStmts, WhileStmt, YieldStmt
-from ...ir.type import ScalarType
+from ...ir.type import ScalarType, ShapedType
 from ...ops.registry import REGISTRY
 from ..cpp_expressions import HELPERS
 from .arrays import Unsupported
@@ -121,7 +121,9 @@ class _Kernel(Hosted):
         if type(value) is TupleGetItemExpr and var is not None and isinstance(value.tuple, Var):
             self._values[var] = self._value(value.tuple)[value.index]
             return
-        if type(value) is Call and type(value.op) is not GlobalVar and self._is_hosted_scalar(value):
+        if type(value) is MakeTuple and var is not None:
+            self._tuple(var, value)
+        elif type(value) is Call and type(value.op) is not GlobalVar and self._is_hosted_scalar(value):
             self._call(var, value)
         elif var is not None and isinstance(var.type, ScalarType):
             self._scalar_assign(var, value)
@@ -129,6 +131,19 @@ class _Kernel(Hosted):
             self._call(var, value)
         else:
             raise Unsupported(f"an expression of kind {type(value).__name__}")
+
+    def _tuple(self, var: Var, value: MakeTuple) -> None:
+        """What an inline function with several results leaves behind."""
+        if any(not isinstance(e.type, ScalarType) and not isinstance(e, Var) for e in value.elements):
+            raise Unsupported("a tuple of unnamed values")
+        for e in value.elements:
+            if isinstance(e.type, ShapedType):  # in memory, where it stays
+                self._array(e)
+        self._flush()
+        self._values[var] = [
+            self._scalar_name(e, e.type.dtype) if isinstance(e.type, ScalarType) else self._value(e)
+            for e in value.elements
+        ]
 
     @staticmethod
     def _is_hosted_scalar(call: Call) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...analysis.buffer_names import BufferNames
 from ...ir.enums import ArgEffect
-from ...ir.expr import Call, IterArg, TupleGetItemExpr, Var
+from ...ir.expr import Call, IterArg, MakeTuple, TupleGetItemExpr, Var
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, SeqStmts, WhileStmt
 from ...ir.traversal import walk
@@ -30,7 +30,9 @@ class Lifetimes:
         self._ends: dict[Any, int] = {}
         self._shares: dict[Var, list[Var]] = {}  # a variable -> others that may lie in its memory
         self._writes: dict[Var | None, list[int]] = {}  # tensor parameter, or None: any other tensor -> positions
+        self._tuples: dict[Any, list[Any]] = {}  # a tuple -> what it is made of
         self._parent: dict[Var, Var] = {}  # classes of variables that may share memory
+        self._whole: dict[Var, Var] = {}  # the same for names and views of one object, which are no copies
         self._changes: dict[Var, list[int]] = {}  # a variable that is changed in place -> positions
         self._loops: list[tuple[int, Any]] = []
         self._loop_end: dict[int, int] = {}
@@ -73,6 +75,15 @@ class Lifetimes:
         of = self._class(var)
         return any(at > since for other, places in self._changes.items() if self._class(other) is of for at in places)
 
+    def is_changed(self, var: Var, since: int) -> bool:
+        """Whether an object, under any of its names, is changed in place later."""
+        of = self._object(var)
+        return any(at > since for other, places in self._changes.items() if self._object(other) is of for at in places)
+
+    def first(self, var: Var) -> int:
+        """The position from which on there is the object that a variable names, or shows a part of."""
+        return self._defined.get(self._object(var), 0)
+
     def is_last(self, var: Var, position: int, result: Var) -> bool:
         """Whether nobody but ``result`` needs the memory of a variable any more."""
         of = self._class(var)
@@ -111,12 +122,20 @@ class Lifetimes:
             self._loop_end[at] = self._ends[stmt] = self._count
             for arg, var in zip(stmt.iter_args, stmt.return_vars, strict=True):
                 self._join(arg, var)
+                first = arg.initValue
+                if isinstance(first, Var) and self._names.name(arg) is not None:  # it stays the same, without a copy
+                    self._join(first, arg)
+                    self._late.append((first, self._count, tuple(begin for begin, _ in self._loops)))
         elif type(stmt) is IfStmt:
             self._uses(stmt.condition, at)
             for child in children:
                 self._stmt(child)
             self._count += 1
             self._ends[stmt] = self._count
+            for var in stmt.return_vars:
+                known = self._names.name(var)
+                if known is not None and known is not var:
+                    self._join(known, var)
         else:
             self._own(stmt, at)
             for child in children:
@@ -151,8 +170,14 @@ class Lifetimes:
         if isinstance(value, Var):
             self._join(value, var)
         elif type(value) is TupleGetItemExpr:
-            if isinstance(value.tuple, Var):
+            if value.tuple in self._tuples:
+                value = self._tuples[value.tuple][value.index]
+                if isinstance(value, Var):
+                    self._join(value, var)
+            elif isinstance(value.tuple, Var):
                 self._join(value.tuple, var)
+        elif type(value) is MakeTuple:
+            self._tuples[var] = list(value.elements)
         elif type(value) is Call:
             definition = REGISTRY.get(value.op.name)
             if definition is None:
@@ -160,22 +185,30 @@ class Lifetimes:
             index = 0 if value.op.name in _COPIES else definition.alias_operand
             operand = value.args[index] if index is not None and index < len(value.args) else None
             if isinstance(operand, Var):
-                self._join(operand, var)
+                self._join(operand, var, value.op.name in _COPIES)
 
-    def _join(self, operand: Var, var: Var) -> None:
+    def _join(self, operand: Var, var: Var, copies: bool = False) -> None:
         self._shares.setdefault(operand, []).append(var)
         # A tile that is loaded is no part of the tensor: what is stored there is another question.
         if isinstance(operand.type, TensorType) == isinstance(var.type, TensorType):
             self._parent[self._class(var)] = self._class(operand)
+            if not copies and self._object(var) is not self._object(operand):
+                self._whole[self._object(var)] = self._object(operand)
 
     def _class(self, var: Var) -> Var:
         while (parent := self._parent.get(var, var)) is not var:
             var = parent
         return var
 
+    def _object(self, var: Var) -> Var:
+        while (whole := self._whole.get(var, var)) is not var:
+            var = whole
+        return var
+
     def _uses(self, e: Any, at: int) -> None:
         begins = tuple(begin for begin, _ in self._loops)
-        for node in walk(e):
+        nodes = (e,) if type(e) is IterArg else walk(e)  # its initial value is used where the loop begins
+        for node in nodes:
             if isinstance(node, (Var, IterArg)):
                 self._late.append((node, at, begins))
                 self._last.setdefault(node, at)

@@ -194,10 +194,13 @@ class Values:
     def _scalar_assign(self, var: Var, value: Any) -> None:
         if any(type(node) is Call and node.op.name.endswith(".read") for node in walk(value)):
             self._flush()  # it reads memory that the group may write
-        dtype: DataType = var.type.dtype  # type: ignore[attr-defined]
+        self._values[var] = self._scalar_name(value, var.type.dtype, var)  # type: ignore[attr-defined]
+
+    def _scalar_name(self, value: Any, dtype: DataType, var: Var | None = None) -> str:
+        """A name for the value that an expression has here."""
         name = self._fresh(var)
         self._out.line(f"const {scalar_type(dtype)} {name} = {self._rounded(self._text(value), dtype)}; (void){name};")
-        self._values[var] = name
+        return name
 
     @staticmethod
     def _rounded(text: str, dtype: DataType) -> str:

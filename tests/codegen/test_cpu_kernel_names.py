@@ -1,0 +1,206 @@
+"""Kernels in which one object has several names, or one name may stand for several: what is no copy in the interpreter is
+none in native code, or the kernel has no native form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pypto.language as pl
+from pypto import ir
+from pypto.ops.values import ArrayValue
+from pypto.runtime.compilers import CompilerNotFound, find_compiler
+from pypto.runtime.emitted import EmittedCode, EmittedProgram
+from pypto.runtime.interpreter import Interpreter
+
+HEAD = """
+import pypto.language as pl
+
+@pl.inline
+def both(a, b):
+    return b % 3, a + b
+
+@pl.inline
+def tiles(a, b):
+    return pl.add(a, b), pl.sub(a, b)
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(
+        self,
+        x: pl.Tensor[[8, 16], pl.FP32],
+        n: pl.Scalar[pl.INDEX],
+        o: pl.InOut[pl.Tensor[[8, 16], pl.FP32]],
+        u: pl.InOut[pl.Tensor[[8, 16], pl.FP32]],
+    ) -> tuple[pl.Tensor[[8, 16], pl.FP32], pl.Tensor[[8, 16], pl.FP32]]:
+"""
+TAIL = """
+        return o, u
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self,
+        x: pl.Tensor[[8, 16], pl.FP32],
+        n: pl.Scalar[pl.INDEX],
+        o: pl.InOut[pl.Tensor[[8, 16], pl.FP32]],
+        u: pl.InOut[pl.Tensor[[8, 16], pl.FP32]],
+    ):
+        o, u = self.k(x, n, o, u)
+        return o, u
+"""
+# Of x = 1, n = 2, o = 10, u = 20: what the first elements of o and u are then.
+CASES: dict[str, tuple[str, bool, float, float]] = {
+    "a tensor that is not the first parameter is carried": (
+        """
+        t = pl.load(x, [0, 0], [8, 16])
+        for i, (p, a) in pl.range(3, init_values=(t, u)):
+            a2 = pl.store(pl.add(pl.load(a, [0, 0], [8, 16]), p), [0, 0], a)
+            q, r = pl.yield_(pl.add(p, 1.0), a2)
+        o = pl.store(pl.add(pl.load(r, [0, 0], [8, 16]), q), [0, 0], o)
+        """, True, 30.0, 26.0,
+    ),
+    "tensors that change places are written": (
+        """
+        t = pl.load(x, [0, 0], [8, 16])
+        for i, (a, b) in pl.range(3, init_values=(o, u)):
+            c = pl.store(pl.add(pl.load(a, [0, 0], [8, 16]), t), [0, 0], a)
+            r, s = pl.yield_(b, c)
+        """, False, 12.0, 21.0,
+    ),
+    "tensors that change places are read": (
+        """
+        zero = pl.tile.full([8, 16], dtype=pl.FP32, value=0.0)
+        for i, (sum, a, b) in pl.range(3, init_values=(zero, x, o)):
+            more = pl.add(pl.mul(sum, 2.0), pl.load(a, [0, 0], [8, 16]))
+            total, r, s = pl.yield_(more, b, a)
+        u = pl.store(total, [0, 0], u)
+        """, True, 10.0, 25.0,
+    ),
+    "one of two tensors is written": (
+        """
+        t = pl.load(x, [0, 0], [8, 16])
+        if n > 1:
+            a = pl.yield_(o)
+        else:
+            a = pl.yield_(u)
+        b = pl.store(t, [0, 0], a)
+        """, False, 1.0, 20.0,
+    ),
+    "one of two tensors is read behind a store to it": (
+        """
+        t = pl.load(x, [0, 0], [8, 16])
+        if n > 1:
+            a = pl.yield_(o)
+        else:
+            a = pl.yield_(x)
+        o = pl.store(t, [0, 0], o)
+        u = pl.store(pl.add(pl.load(a, [0, 0], [8, 16]), 5.0), [0, 0], u)
+        """, False, 1.0, 6.0,
+    ),
+    "a tile is changed under the name of a carry": (
+        """
+        t = pl.add(pl.load(x, [0, 0], [8, 16]), 1.0)
+        for i, (a,) in pl.range(2, init_values=(t,)):
+            pl.tile.write(a, [0, 0], 7.0)
+            (r,) = pl.yield_(a)
+        o = pl.store(t, [0, 0], o)
+        u = pl.store(r, [0, 0], u)
+        """, False, 7.0, 7.0,
+    ),
+    "a carry is changed that nobody else knows": (
+        """
+        t = pl.add(pl.load(x, [0, 0], [8, 16]), 1.0)
+        for i, (a,) in pl.range(2, init_values=(t,)):
+            v = pl.tile.read(a, [0, 0])
+            pl.tile.write(a, [0, 0], v * 2.0)
+            (r,) = pl.yield_(a)
+        u = pl.store(r, [0, 0], u)
+        """, True, 10.0, 8.0,
+    ),
+    "a tile from outside becomes the carry, which is changed": (
+        """
+        t = pl.add(pl.load(x, [0, 0], [8, 16]), 1.0)
+        s = pl.add(pl.load(x, [0, 0], [8, 16]), 2.0)
+        for i, (a,) in pl.range(2, init_values=(s,)):
+            pl.tile.write(a, [0, 0], 7.0)
+            (r,) = pl.yield_(t)
+        o = pl.store(t, [0, 0], o)
+        """, False, 7.0, 20.0,
+    ),
+    "two carries begin as one tile": (
+        """
+        t = pl.add(pl.load(x, [0, 0], [8, 16]), 1.0)
+        for i, (a, b) in pl.range(2, init_values=(t, t)):
+            pl.tile.write(a, [0, 0], 7.0)
+            r, s = pl.yield_(a, b)
+        u = pl.store(s, [0, 0], u)
+        """, False, 10.0, 7.0,
+    ),
+    "one of two tiles is changed": (
+        """
+        t = pl.add(pl.load(x, [0, 0], [8, 16]), 1.0)
+        s = pl.add(pl.load(x, [0, 0], [8, 16]), 2.0)
+        if n > 1:
+            a = pl.yield_(t)
+        else:
+            a = pl.yield_(s)
+        pl.tile.write(a, [0, 0], 7.0)
+        o = pl.store(t, [0, 0], o)
+        u = pl.store(s, [0, 0], u)
+        """, False, 7.0, 3.0,
+    ),
+    "results of an inline function are numbers": (
+        """
+        t = pl.load(x, [0, 0], [8, 16])
+        a, b = both(n, n + 3)
+        o = pl.store(pl.mul(t, pl.cast(a * 10 + b, pl.FP32)), [0, 0], o)
+        """, True, 27.0, 20.0,
+    ),
+    "results of an inline function are tiles": (
+        """
+        t = pl.load(x, [0, 0], [8, 16])
+        a, b = tiles(t, pl.mul(t, 3.0))
+        c = pl.exp(pl.sub(t, t))
+        o = pl.store(pl.add(b, c), [0, 0], o)
+        u = pl.store(a, [0, 0], u)
+        """, True, -1.0, 4.0,
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def programs() -> dict[str, EmittedProgram]:
+    try:
+        find_compiler()
+    except CompilerNotFound as error:
+        pytest.skip(str(error))
+    codes = [EmittedCode(ir.PassManager().run_passes(parsed(case)), "main") for case in CASES]
+    return dict(zip(CASES, EmittedProgram.build_all(codes, native=True), strict=True))
+
+
+def parsed(case: str) -> ir.Program:
+    return pl.parse(HEAD + CASES[case][0].strip("\n") + TAIL, "names.py")
+
+
+def arrays() -> list[np.ndarray]:
+    return [np.full((8, 16), value, np.float32) for value in (1.0, 10.0, 20.0)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", CASES)
+def test_names(case: str, programs: dict[str, EmittedProgram]) -> None:
+    _, is_native, *wanted = CASES[case]
+    x, o, u = arrays()
+    source = parsed(case)
+    Interpreter(source).run(source["main"], [ArrayValue(x), 2, ArrayValue(o), ArrayValue(u)])
+    assert [o[0, 0], u[0, 0]] == wanted
+    program = programs[case]
+    a, b, c = arrays()
+    program.run([a, 2, b, c])
+    np.testing.assert_array_equal(b, o)
+    np.testing.assert_array_equal(c, u)
+    if is_native:
+        assert program.notes == []
+    else:
+        assert len(program.notes) == 1 and "under one of several names" in program.notes[0]
