@@ -79,8 +79,8 @@ def explore(checker: Checker, start: int, count: int) -> list[Failing]:
 UNBUILT = ("tensor computed by a scope", "hierarchy scope", "tensor math on the host")
 
 
-def emitted(start: int, count: int) -> Report:
-    """Run ``count`` programs as emitted C++ too, whose C++ is compiled together."""
+def emitted(start: int, count: int, native: bool = False) -> Report:
+    """Run ``count`` programs as emitted C++ too, whose C++ is compiled together. ``native``: also that of the kernels."""
     jobs: list[Job] = []
     left_out: Counter[str] = Counter()
 
@@ -100,7 +100,7 @@ def emitted(start: int, count: int) -> Report:
         )
 
     _run(start, count, [Phase.generate], visit)
-    report = check(jobs)
+    report = check(jobs, native)
     report.refused.update(left_out)
     return report
 
