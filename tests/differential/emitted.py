@@ -137,8 +137,9 @@ class _Ready:
     expected: list[list[Any]]
 
 
-def check(jobs: Iterable[Job], native: bool = False) -> Report:
-    """Check programs; their C++ is compiled together. ``native``: with native kernels, too."""
+def check(jobs: Iterable[Job], native: bool = False, kernel_flags: Sequence[str] = ()) -> Report:
+    """Check programs; their C++ is compiled together. ``native``: with native kernels, too; ``kernel_flags``: for their
+    compilation."""
     report = Report()
     ready = []
     for job in jobs:
@@ -150,7 +151,7 @@ def check(jobs: Iterable[Job], native: bool = False) -> Report:
             continue
         if made is not None:
             ready.append(made)
-    for one, program in _compile(ready, report, native):
+    for one, program in _compile(ready, report, native, (*EXACT_FLAGS, *kernel_flags)):
         report.emitted += 1
         stages = [("emitted", program.interpreted() if native else program)]
         if native:
@@ -260,9 +261,11 @@ def _recorded(program: ir.Program, entry: str, args: Sequence[Any]) -> RunRecord
     return run_record(interpreter.graph)
 
 
-def _compile(ready: list[_Ready], report: Report, native: bool) -> list[tuple[_Ready, EmittedProgram]]:
+def _compile(
+    ready: list[_Ready], report: Report, native: bool, kernel_flags: Sequence[str]
+) -> list[tuple[_Ready, EmittedProgram]]:
     try:
-        made = EmittedProgram.build_all([one.code for one in ready], native=native, kernel_flags=EXACT_FLAGS)
+        made = EmittedProgram.build_all([one.code for one in ready], native=native, kernel_flags=kernel_flags)
         return list(zip(ready, made, strict=True))
     except CompileFailed as error:
         if len(ready) == 1:
@@ -270,7 +273,8 @@ def _compile(ready: list[_Ready], report: Report, native: bool) -> list[tuple[_R
             report.faults.append(Fault(one.job.name, "compile", str(error), one.job.text, one.code.result.code))
             return []
         half = len(ready) // 2
-        return _compile(ready[:half], report, native) + _compile(ready[half:], report, native)
+        parts = (ready[:half], ready[half:])
+        return [made for part in parts for made in _compile(part, report, native, kernel_flags)]
 
 
 def _run_emitted(one: _Ready, program: EmittedProgram, report: Report) -> str | None:

@@ -24,6 +24,7 @@ from .ops import catalogue
 from .reduce import reduce
 
 CHUNK = 25
+QUICK = ("-O1", "-ftree-vectorize")  # half the time of what users get; long runs use that
 
 
 @pytest.mark.parametrize("chunk", range(12))
@@ -41,7 +42,7 @@ def test_generated_programs_as_emitted_code() -> None:
         find_compiler()
     except CompilerNotFound as error:
         pytest.skip(f"emitted code is C++, and there is no compiler: {error}")
-    report = emitted(77, 70, native=True)
+    report = emitted(77, 60, native=True, kernel_flags=QUICK)
     assert not report.faults, "\n".join(f"{f.text}\n{f.code}\n{f}" for f in report.faults[:2])
     assert report.emitted >= 40, report.refused
     assert report.kernels >= 50 and report.native_runs >= 200, report.native_share()
