@@ -374,7 +374,11 @@ class Body:
         if g.chance(6) and kind.dtype == "FP32":
             inner = g.pick(("INT32", "BF16", "FP16"))
             g.saw("cast")
-            return f"pl.cast({self.shaped(replace(kind, dtype=inner), depth - 1)}, target_type=pl.FP32)"
+            # A number is FP32, and an operation of tensors with it, too.
+            narrow = inner != "INT32" and kind.kind == "tensor"
+            part = replace(kind, dtype=inner)
+            text = self.leaf(part) if narrow else self.shaped(part, depth - 1)
+            return f"pl.cast({text}, target_type=pl.FP32)"
         if self.inlines and kind.dtype == "FP32" and g.chance(6):
             g.saw("inline function", "inline function on tensors or tiles")
             return f"blend({self.shaped(kind, depth - 1)}, {self.shaped(kind, depth - 1)})"
