@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -186,6 +187,8 @@ class HostProgram:
         self._positions = positions
         self._order_reads = order_reads
         self._bindings = bindings
+        self._fallbacks: dict[Any, _Fallbacks] = {}  # by runtime
+        self._lock = threading.Lock()
 
     def run(self, tensors: Sequence[Any], scalars: Sequence[Any] = (), options: RunOptions | None = None) -> RunResult:
         """Run once. ``tensors``: arrays, which the program reads and writes in place; ``scalars``: ints, bools, NumPy
@@ -201,6 +204,10 @@ class HostProgram:
         if options.isolate:
             return self._run_isolated(runtime, tensors, arguments, values, options)
         runtime.bind(self._library)
+        with self._lock:
+            fallbacks = self._fallbacks.get(runtime) or self._fallbacks.setdefault(
+                runtime, _Fallbacks(self.kernels, runtime)
+            )
         callbacks = _Callbacks(self.kernels, runtime, options.by_parts)
         args = (TensorArgument * max(len(tensors), 1))(*arguments)
         bits = (u64 * max(len(scalars), 1))(*values)
@@ -218,10 +225,10 @@ class HostProgram:
         native = self._native_options(options)
         handle = runtime.library.pto_run(ctypes.byref(program), ctypes.byref(native), ctypes.byref(report))
         if handle is None:  # threads that never end use all of it
-            _ABANDONED.append((program, native, callbacks, args, bits, tensors))
+            _ABANDONED.append((program, native, callbacks, fallbacks, args, bits, tensors))
         try:
             if report.code:
-                raise callbacks.error or self._error(report)
+                raise callbacks.error or fallbacks.raised(report) or self._error(report)
             records = runtime.records(handle) if native.record else ()
         finally:
             if handle is not None:
@@ -327,10 +334,28 @@ _CHECK = re.compile(r"the kernel threw an exception: @(\d+)@(.*)", re.DOTALL)
 _ABANDONED: list[Any] = []  # what threads that never end may touch
 
 
+Failed = Callable[[str, BaseException], None]
+
+
+def _callback(function: Any, runtime: TaskRuntime, failed: Failed) -> Any:
+    """A Python function as a kernel; ``failed`` is told what ended a run, with the text that the run has."""
+
+    def call(args: Any) -> None:
+        try:
+            function(KernelArgs(args))
+        except BaseException as error:
+            # It can't cross C++, an interrupt neither: the run ends, and the caller gets it.
+            text = f"{type(error).__name__}: {error}"
+            if runtime.library.pto_kernel_failed(text.encode()):
+                failed(text, error)
+
+    return KERNEL(call)
+
+
 class _Callbacks:
     """The table of kernels, with Python functions wrapped. ``error``: what ended the run, if one of them raised it."""
 
-    def __init__(self, kernels: Sequence[Kernel], runtime: Any, by_parts: bool) -> None:
+    def __init__(self, kernels: Sequence[Kernel], runtime: TaskRuntime, by_parts: bool) -> None:
         self.error: BaseException | None = None
         self._runtime = runtime
         self._alive: list[Any] = []
@@ -338,9 +363,6 @@ class _Callbacks:
         for i, kernel in enumerate(kernels):
             self.table[i].function = self._function(kernel)
             self.table[i].name = kernel.name.encode()
-            if kernel.instead is not None:
-                wrapped = self._function(Kernel(kernel.name, kernel.instead))
-                ctypes.c_void_p.from_address(kernel.slot).value = wrapped
             if by_parts and kernel.parts:
                 words = (i64 * len(kernel.parts))(*kernel.parts)
                 self._alive.append(words)
@@ -354,18 +376,41 @@ class _Callbacks:
             return address_of(function)
         if not callable(function):
             raise TypeError(f"kernel '{kernel.name}': expected an address or a function, got {function!r}")
-
-        def call(args: Any) -> None:
-            try:
-                function(KernelArgs(args))
-            except BaseException as error:
-                # It can't cross C++, an interrupt neither: the run ends, and the caller gets it.
-                if self._runtime.library.pto_kernel_failed(f"{type(error).__name__}: {error}".encode()):
-                    self.error = error
-
-        wrapped = KERNEL(call)
+        wrapped = _callback(function, self._runtime, self._failed)
         self._alive.append(wrapped)
         return address_of(wrapped)
+
+    def _failed(self, _text: str, error: BaseException) -> None:
+        self.error = error
+
+
+class _Fallbacks:
+    """What native kernels call for arguments that they were not made for. The pointers to these stand in the library:
+    they are the same for all runs, of which several may go on."""
+
+    def __init__(self, kernels: Sequence[Kernel], runtime: TaskRuntime) -> None:
+        self._errors: list[tuple[str, BaseException]] = []
+        self._lock = threading.Lock()
+        self._alive = []
+        for kernel in kernels:
+            if kernel.instead is not None:
+                wrapped = _callback(kernel.instead, runtime, self._failed)
+                self._alive.append(wrapped)
+                ctypes.c_void_p.from_address(kernel.slot).value = address_of(wrapped)
+
+    def _failed(self, text: str, error: BaseException) -> None:
+        with self._lock:
+            self._errors.append((text, error))
+
+    def raised(self, report: Report) -> BaseException | None:
+        """The exception that ended a run, if it was one of theirs. Of two with the same text either will do."""
+        message = report.message.decode(errors="replace")
+        with self._lock:
+            for i, (text, error) in enumerate(self._errors):
+                if message and (message in text or text in message):
+                    del self._errors[i]
+                    return error
+        return None
 
 
 def _is_native(function: Any) -> bool:
