@@ -1,5 +1,5 @@
 """Kernels in which one object has several names, or one name may stand for several: what is no copy in the interpreter is
-none in native code, or the kernel has no native form."""
+none in native code, or the kernel has no native form. Arguments that overlap: the interpreter takes those calls."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pypto import ir
 from pypto.ops.values import ArrayValue
 from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.emitted import EmittedCode, EmittedProgram
+from pypto.runtime.interpreted_kernels import _InterpretedKernel
 from pypto.runtime.interpreter import Interpreter
 
 HEAD = """
@@ -150,6 +151,24 @@ CASES: dict[str, tuple[str, bool, float, float]] = {
         u = pl.store(s, [0, 0], u)
         """, False, 7.0, 3.0,
     ),
+    "the copy of a tile is changed, and the tile is used again": (
+        """
+        t = pl.add(pl.load(x, [0, 0], [8, 16]), 1.0)
+        s = pl.move(t, target_memory=pl.Mem.Vec)
+        for i, (a,) in pl.range(2, init_values=(s,)):
+            pl.tile.write(a, [0, 0], 7.0)
+            (r,) = pl.yield_(a)
+        o = pl.store(t, [0, 0], o)
+        u = pl.store(r, [0, 0], u)
+        """, True, 2.0, 7.0,
+    ),
+    "what is loaded is used behind a store to another tensor": (
+        """
+        t = pl.load(x, [0, 0], [8, 16])
+        o = pl.store(pl.add(t, 1.0), [0, 0], o)
+        u = pl.store(pl.col_expand_mul(t, pl.col_sum(t)), [0, 0], u)
+        """, True, 2.0, 8.0,
+    ),
     "results of an inline function are numbers": (
         """
         t = pl.load(x, [0, 0], [8, 16])
@@ -204,3 +223,35 @@ def test_names(case: str, programs: dict[str, EmittedProgram]) -> None:
         assert program.notes == []
     else:
         assert len(program.notes) == 1 and "under one of several names" in program.notes[0]
+
+
+OVERLAPS = {
+    "apart": (lambda b: (b[:8, :16], b[8:16, :16]), True),
+    "side by side": (lambda b: (b[:8, :16], b[:8, 16:32]), True),
+    "in other rows of the same columns": (lambda b: (b[8:16, 3:19], b[:8, 3:19]), True),
+    "across": (lambda b: (b[1:9, 20:36], b[:8, 2:18]), True),
+    "the same": (lambda b: (b[:8, :16], b[:8, :16]), False),
+    "a row further": (lambda b: (b[:8, :16], b[1:9, :16]), False),
+    "a row back, some columns further": (lambda b: (b[1:9, :16], b[:8, 15:31]), False),
+    "a column back": (lambda b: (b[:8, 1:17], b[:8, :16]), False),
+    "other strides": (lambda b: (b[:8, :16], b[::2, :16]), False),
+}
+
+
+@pytest.mark.parametrize("overlap", OVERLAPS)
+def test_arguments_that_overlap(
+    overlap: str, programs: dict[str, EmittedProgram], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values of the interpreter, which runs the kernel if there is an element in common, and only then."""
+    place, is_apart = OVERLAPS[overlap]
+    called = []
+    run = _InterpretedKernel.__call__
+    monkeypatch.setattr(_InterpretedKernel, "__call__", lambda self, args: (called.append(1), run(self, args)))
+    case = "what is loaded is used behind a store to another tensor"
+    base = np.arange(16 * 40, dtype=np.float32).reshape(16, 40) % 7
+    x, o = place(base)
+    loaded, u = x.copy(), np.zeros((8, 16), np.float32)
+    programs[case].run([x, 2, o, u])
+    np.testing.assert_array_equal(u, loaded * loaded.sum(0))
+    np.testing.assert_array_equal(o, loaded + 1)
+    assert called == ([] if is_apart else [1])

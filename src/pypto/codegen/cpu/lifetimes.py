@@ -31,6 +31,7 @@ class Lifetimes:
         self._shares: dict[Var, list[Var]] = {}  # a variable -> others that may lie in its memory
         self._writes: dict[Var | None, list[int]] = {}  # tensor parameter, or None: any other tensor -> positions
         self._tuples: dict[Any, list[Any]] = {}  # a tuple -> what it is made of
+        self._written: set[Var | None] = set()  # the same: tensors of any kind, or None: unknown ones
         self._parent: dict[Var, Var] = {}  # classes of variables that may share memory
         self._whole: dict[Var, Var] = {}  # the same for names and views of one object, which are no copies
         self._changes: dict[Var, list[int]] = {}  # a variable that is changed in place -> positions
@@ -69,6 +70,10 @@ class Lifetimes:
         until = self.memory(var)
         known = root if isinstance(root, Var) else None
         return any(since < at < until for at in self._writes.get(known, ()))
+
+    def is_ever_written(self, param: Var) -> bool:
+        """Whether the kernel writes a tensor parameter, or may."""
+        return param in self._written or None in self._written
 
     def changes(self, var: Var, since: int) -> bool:
         """Whether a variable, or one that may share its memory, is changed in place later."""
@@ -162,6 +167,7 @@ class Lifetimes:
                 self._changes.setdefault(target, []).append(at)
                 if isinstance(target.type, TensorType):
                     roots = self._names.candidates(target)
+                    self._written.update(roots or [None])
                     own: list[Var | None] = [root if root in self._parameters else None for root in roots]
                     for root in own or [None]:
                         self._writes.setdefault(root, []).append(at)
