@@ -76,6 +76,7 @@ class Body:
         self.host_stores = False  # and updates of tensors in place
         self.inlines = True  # calls of inline functions may stand here: their statements go in front
         self.stores = True
+        self.ragged = 6  # how often chains of :mod:`.ragged` are to be
         self.made = 0
 
     # --- text ---------------------------------------------------------------------------------------------------------

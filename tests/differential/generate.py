@@ -172,7 +172,7 @@ def generate(g: Choices) -> Generated:
 
 def generate_kernels(g: Choices) -> Generated:
     """A program of large kernels, each launched once or twice."""
-    callees = [kernel(g, i, g.between(6, 16)) for i in range(g.between(4, 8))]
+    callees = [kernel(g, i, g.between(6, 16), g.pick((6, 60))) for i in range(g.between(4, 8))]
     main = Host(g, callees, Budget(0))
     enter_params(main, INPUTS)
     main.protected |= {"x", "flags"}

@@ -76,7 +76,7 @@ class Chain:
     def step(self) -> None:
         steps: list[tuple[int, Callable[[], str]]] = [
             (4, self._binary), (3, self._scalar), (2, self._unary), (3, self._rows), (3, self._columns),
-            (2, self._loop), (2, self._branch), (1, self._select),
+            (2, self._loop), (2, self._branch), (1, self._select), (2, self._write), (1, self._assemble),
         ]  # fmt: skip
         self.last = self._put(self.g.weighted(steps)())
         self.others.append(self.last)
@@ -119,6 +119,30 @@ class Chain:
         self.g.saw("selection by a mask")
         return f"pl.sel(pl.cmp({self.last}, {self._other()}, cmp_type={sign}), {self.last}, {self._other()}, {self._scratch()})"
 
+    def _change(self) -> str:
+        """A tile to change in place, under all of its names; most are needed again."""
+        tile = self._other()
+        if self.g.chance(40):
+            tile = self._put(f"pl.move({tile}, target_memory=pl.MemorySpace.Vec)")
+            self.others.append(tile)
+        self.g.saw("tile changed in place")
+        return tile
+
+    def _write(self) -> str:
+        tile = self._change()
+        number = self._number() if self.dtype == "FP32" else f"pl.const({self._number()}, pl.{self.dtype})"
+        self.body.put(f"pl.tile.write({tile}, [0, 0], {number})")
+        return self._bounded(f"pl.add({self.last}, {tile})")
+
+    def _assemble(self) -> str:
+        rows, columns = self.shape
+        if self.valid != [str(rows), str(columns)]:
+            return self._binary()
+        part = self._put(f"pl.slice({self.last}, [1, {columns}], [{self._place(rows, 1)}, 0])")
+        tile = self._change()
+        self.body.put(f"pl.tile.assemble({tile}, {part}, [{self._place(rows, 1)}, 0])")
+        return self._bounded(f"pl.sub({self._other()}, {tile})")
+
     def _loop(self) -> str:
         """A loop that carries one tile or two, which may change places."""
         body, other, last = self.body, self._other(), self.last
@@ -126,21 +150,30 @@ class Chain:
         count = f"({body.integer(1)}) % 3" if self.g.chance(50) else str(self.g.between(0, 3))
         with body.block(f"for {index}, ({one}, {two}) in pl.range({count}, init_values=({last}, {other})):"):
             self.last = one
-            made = self._put(self._binary() if self.g.chance(50) else self._rows())
+            outside = self.others
+            self.others = [*outside, one, two]
+            made = self._put(self.g.pick((self._binary, self._rows, self._write))())
+            self.others = outside
             ends = (two, made) if self.g.chance(50) else (made, two)
             body.put(f"{first}, {second} = pl.yield_({', '.join(ends)})")
         self.g.saw("ragged tiles carried")
+        if self.g.chance(30):
+            return second
         return f"pl.{self.g.pick(('maximum', 'add', 'sub'))}({first}, {second})"
 
     def _branch(self) -> str:
         body, last = self.body, self.last
         result = body.fresh("v")
         with body.block(f"if {body.condition()}:"):
-            made = self._put(self._columns() if self.g.chance(30) else self._binary())
+            outside = list(self.others)
+            made = self._put(self.g.pick((self._binary, self._columns, self._write))())
+            self.others = outside
             body.put(f"{result} = pl.yield_({made})")
         with body.block("else:"):
             body.put(f"{result} = pl.yield_({last if self.g.chance(50) else self._other()})")
         self.g.saw("ragged tile of a branch")
+        if self.g.chance(30):
+            return result
         return f"pl.{self.g.pick(('neg', 'abs'))}({result})"
 
     def convert(self, dtype: str) -> None:
@@ -167,11 +200,12 @@ def ragged(body: Body, target: str, kind: Ty, sources: list[str]) -> None:
     """A chain that ends in a part of a tensor."""
     g = body.g
     chain = Chain(body, sources, kind.dtype)
-    for _ in range(g.between(1, 3)):
+    most = 3 if body.ragged < 20 else 6
+    for _ in range(g.between(1, most)):
         chain.step()
     if g.chance(70):
         chain.convert(g.pick(FLOATS if kind.dtype == "FP32" and g.chance(60) else INTEGERS))
-        for _ in range(g.between(1, 3)):
+        for _ in range(g.between(1, most)):
             chain.step()
         chain.convert(kind.dtype)
     chain.store(target)

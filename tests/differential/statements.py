@@ -69,7 +69,7 @@ class Statements(Body):
             (2 if deep else 0, self.carried_while),
             (5 if self.can_escape() else 0, self.escape),
             (6 if self.stores and (self.role != HOST or self.host_stores) else 0, self.store),
-            (6 if self.stores and self.role != HOST else 0, self.ragged_store),
+            (self.ragged if self.stores and self.role != HOST else 0, self.ragged_store),
         ]
 
     def statements(self, least: int = 1, most: int = 4) -> None:
