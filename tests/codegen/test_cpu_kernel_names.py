@@ -169,6 +169,88 @@ CASES: dict[str, tuple[str, bool, float, float]] = {
         u = pl.store(pl.col_expand_mul(t, pl.col_sum(t)), [0, 0], u)
         """, True, 2.0, 8.0,
     ),
+    "a new tensor is carried, written, and used again": (
+        """
+        t = pl.tensor.full([8, 16], dtype=pl.FP32, value=1.0)
+        for i, (a,) in pl.range(2, init_values=(t,)):
+            a2 = pl.assemble(a, pl.tensor.full([1, 16], dtype=pl.FP32, value=5.0), [i, 0])
+            (r,) = pl.yield_(a2)
+        o = pl.assemble(o, pl.add(t, 1.0), [0, 0])
+        u = pl.assemble(u, pl.add(r, 1.0), [0, 0])
+        """, True, 6.0, 6.0,
+    ),
+    "a part of a new tensor is written under the tensor's name": (
+        """
+        t = pl.mul(x, 3.0)
+        part = pl.slice(t, [4, 16], [2, 0])
+        t2 = pl.assemble(t, pl.tensor.full([1, 16], dtype=pl.FP32, value=5.0), [2, 0])
+        o = pl.assemble(o, pl.add(part, 1.0), [0, 0])
+        u = pl.assemble(u, t2, [0, 0])
+        """, True, 6.0, 3.0,
+    ),
+    "a part of a tile, and the tile, are changed": (
+        """
+        t = pl.add(pl.load(x, [0, 0], [8, 16]), 1.0)
+        part = pl.slice(t, [4, 16], [2, 0])
+        pl.tile.write(t, [2, 0], 9.0)
+        pl.tile.write(part, [1, 0], 7.0)
+        o = pl.store(part, [0, 0], o)
+        u = pl.store(t, [0, 0], u)
+        """, True, 9.0, 2.0,
+    ),
+    "a tile in another shape is changed": (
+        """
+        t = pl.add(pl.load(x, [0, 0], [8, 16]), 1.0)
+        part = pl.reshape(t, [16, 8])
+        pl.tile.write(t, [0, 0], 9.0)
+        o = pl.store(pl.reshape(part, [8, 16]), [0, 0], o)
+        pl.tile.write(part, [0, 0], 4.0)
+        u = pl.store(t, [0, 0], u)
+        """, True, 9.0, 4.0,
+    ),
+    "a part of a parameter is read behind a store": (
+        """
+        part = pl.slice(o, [8, 16], [0, 0])
+        a = pl.load(x, [0, 0], [8, 16])
+        o = pl.store(a, [0, 0], o)
+        u = pl.assemble(u, pl.add(part, 1.0), [0, 0])
+        """, True, 1.0, 2.0,
+    ),
+    "a tensor is loaded, stored to, and loaded again": (
+        """
+        a = pl.load(o, [0, 0], [8, 16])
+        o = pl.store(pl.mul(a, 2.0), [0, 0], o)
+        b = pl.load(o, [0, 0], [8, 16])
+        o = pl.store(pl.add(a, b), [0, 0], o)
+        u = pl.store(pl.sub(b, a), [0, 0], u)
+        """, True, 30.0, 10.0,
+    ),
+    "a branch stores what was loaded in front of it": (
+        """
+        a = pl.load(o, [0, 0], [8, 16])
+        if n > 1:
+            o = pl.store(pl.mul(a, 3.0), [0, 0], o)
+        u = pl.store(pl.add(a, pl.load(o, [0, 0], [8, 16])), [0, 0], u)
+        """, True, 30.0, 40.0,
+    ),
+    "an element is read, written, and read again": (
+        """
+        v = pl.tensor.read(o, [0, 0])
+        pl.tensor.write(o, [0, 0], 3.0)
+        w = pl.tensor.read(o, [0, 0])
+        u = pl.store(pl.add(pl.mul(pl.load(x, [0, 0], [8, 16]), v), w), [0, 0], u)
+        """, True, 3.0, 13.0,
+    ),
+    "a condition reads what the loop stores": (
+        """
+        t = pl.add(pl.load(x, [0, 0], [8, 16]), 0.0)
+        for (k, a) in pl.while_(init_values=(0, t)):
+            pl.cond(k < 5 and pl.tensor.read(o, [0, 0]) < 14.0)
+            o = pl.store(pl.add(pl.load(o, [0, 0], [8, 16]), 1.0), [0, 0], o)
+            k2, r = pl.yield_(k + 1, pl.add(a, a))
+        u = pl.store(r, [0, 0], u)
+        """, True, 14.0, 16.0,
+    ),
     "results of an inline function are numbers": (
         """
         t = pl.load(x, [0, 0], [8, 16])
