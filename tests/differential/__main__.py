@@ -27,16 +27,20 @@ def main() -> int:
     parser.add_argument("--stats", action="store_true", help="how often the programs use what")
     parser.add_argument("--keep-going", action="store_true", help="shrink one program of each fault, not of the first")
     parser.add_argument("--emitted", action="store_true", help="run the C++ that is emitted for each program as well")
+    parser.add_argument("--native", action="store_true", help="run emitted C++ with native kernels as well")
+    parser.add_argument("--no-passes", action="store_true", help="with --emitted or --native: nothing behind each pass")
     parser.add_argument("--source-only", action="store_true", help="no passes: parse, run, other orders")
     given = parser.parse_args()
-    options = Options(given.orders, given.round_trip, given.source_only, given.emitted)
+    options = Options(
+        given.orders, given.round_trip, given.source_only, given.emitted, given.native, not given.no_passes
+    )
     begin = time.perf_counter()
     counts = Counts()
     faults: dict[tuple[str, str, str], list[tuple[Failing, int]]] = {}
-    native = Report()
+    as_code = Report()
     for size, found, made, report in results(options, given.programs, given.seed, given.jobs):
         counts.add(made)
-        native.add(report)
+        as_code.add(report)
         for fault in report.faults:
             print(f"{'=' * 100}\n{fault.text}\n{fault.code}\n--- {fault}", flush=True)
         for failing in found:
@@ -60,11 +64,13 @@ def main() -> int:
         f"{counts.programs} programs, {counts.passes} passes run, {counts.runs} executions, {wrong} mismatches"
         f" in {took:.0f} s (seed {given.seed})"
     )
-    if given.emitted:
-        for message, count in native.refused.most_common():
+    if given.emitted or given.native:
+        for message, count in as_code.refused.most_common():
             print(f"{count} not as C++: {message}")
-        print(f"{native.emitted} programs as C++, {native.runs} executions, {len(native.faults)} mismatches")
-    return 1 if faults or native.faults else 0
+        print(f"{as_code.emitted} programs as C++, {as_code.runs} executions, {len(as_code.faults)} mismatches")
+    if given.native:
+        print(as_code.native_share())
+    return 1 if faults or as_code.faults else 0
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from .ops import NONZERO, POSITIVE, SMALL, Entry, catalogue
 COLUMN = Ty("tensor", "FP32", (ROWS, 1))
 ROW = Ty("tensor", "FP32", (1, COLS))
 POOL = ("a", "b", "c", "d", "e", "f", "g", "h", "q", "q_1", "q_2", "buf", "buf_1", "acc", "tmp", "u", "v", "w")
+ROUNDING = ("round", "none", "rint", "floor", "ceil", "trunc")
 HOST, KERNEL, SCOPE = "host", "kernel", "scope"
 LEVELS = {HOST: (), KERNEL: ("tile",), SCOPE: ("tensor", "tile")}
 
@@ -75,6 +76,7 @@ class Body:
         self.host_stores = False  # and updates of tensors in place
         self.inlines = True  # calls of inline functions may stand here: their statements go in front
         self.stores = True
+        self.ragged = 6  # how often chains of :mod:`.ragged` are to be
         self.made = 0
 
     # --- text ---------------------------------------------------------------------------------------------------------
@@ -309,6 +311,9 @@ class Body:
     def leaf(self, kind: Ty) -> str:
         """A value of a type without computing much."""
         g = self.g
+        if kind.dtype in ("FP16", "BF16"):  # no name has these
+            mode = f', mode="{g.pick(ROUNDING)}"' if g.chance(50) else ""
+            return f"pl.cast({self.leaf(replace(kind, dtype='FP32'))}, target_type=pl.{kind.dtype}{mode})"
         choices = list(self.operands(kind))
         if kind.kind == "tile" and kind.shape == F32.shape:
             choices += [f"pl.load({n}, [0, 0], [{ROWS}, {COLS}])" for n in self.operands(kind.tensor())]
@@ -370,9 +375,11 @@ class Body:
         if g.chance(6) and kind.dtype == "FP32":
             inner = g.pick(("INT32", "BF16", "FP16"))
             g.saw("cast")
-            if inner == "INT32":
-                return f"pl.cast({self.shaped(replace(kind, dtype='INT32'), depth - 1)}, target_type=pl.FP32)"
-            return f"pl.cast(pl.cast({self.shaped(kind, depth - 1)}, target_type=pl.{inner}), target_type=pl.FP32)"
+            # A number is FP32, and an operation of tensors with it, too.
+            narrow = inner != "INT32" and kind.kind == "tensor"
+            part = replace(kind, dtype=inner)
+            text = self.leaf(part) if narrow else self.shaped(part, depth - 1)
+            return f"pl.cast({text}, target_type=pl.FP32)"
         if self.inlines and kind.dtype == "FP32" and g.chance(6):
             g.saw("inline function", "inline function on tensors or tiles")
             return f"blend({self.shaped(kind, depth - 1)}, {self.shaped(kind, depth - 1)})"
@@ -390,4 +397,4 @@ class Body:
 
 
 def kind_is_float(entry: Entry) -> bool:
-    return entry.result.dtype == "FP32"
+    return entry.result.dtype in ("FP32", "FP16", "BF16")

@@ -15,12 +15,15 @@ BATCH = 50
 
 @dataclass(frozen=True)
 class Options:
-    """What is checked: see :class:`Checker`; ``emitted``: also the C++ of each program."""
+    """What is checked: see :class:`Checker`; ``emitted``: also the C++ of each program; ``native``: with native kernels,
+    too; ``each_pass``: the program behind each pass."""
 
     orders: int = 1
     round_trip: bool = False
     source_only: bool = False
     emitted: bool = False
+    native: bool = False
+    each_pass: bool = True
 
     def checker(self) -> Checker:
         passes = [] if self.source_only else None
@@ -33,8 +36,8 @@ Result = tuple[int, list[Failing], Counts, Report]
 def _batch(job: tuple[int, int, Options]) -> Result:
     start, count, options = job
     checker = options.checker()
-    report = emitted(start, count) if options.emitted else Report()
-    return count, explore(checker, start, count), checker.counts, report
+    report = emitted(start, count, options.native) if options.emitted or options.native else Report()
+    return count, explore(checker, start, count) if options.each_pass else [], checker.counts, report
 
 
 def results(options: Options, programs: int, seed: int, processes: int) -> Iterator[Result]:

@@ -1,6 +1,7 @@
 """Programs run at every stage: as parsed, behind the passes, and as emitted C++ on the task runtime.
 
-The C++ of many programs is compiled together, since starting the compiler costs more than a program.
+The C++ of many programs is compiled together, since starting the compiler costs more than a program. The same
+orchestration runs with its kernels in the interpreter and, if wanted, with native ones.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ from pypto.runtime.races import check_races
 from pypto.runtime.recording import run_record
 from pypto.runtime.task_records import RunRecord
 
+from .nearness import EXACT_FLAGS, near
 from .run import arguments, difference, run
 
 # Fresh buffers hold NaN, so that memory that is reused too early shows.
@@ -81,20 +84,39 @@ class Job:
 
 @dataclass
 class Report:
-    """What was done. ``refused``: programs that a user is told to change, by message."""
+    """What was done. ``refused``: programs that a user is told to change, by message. ``kernels``: of the programs that
+    also ran with native kernels; ``native``: those that have a native form, ``hosted``: in part, with operations that
+    NumPy runs; ``notes``: why not, and which operations. ``rounded``: native runs that differed in last places."""
 
     programs: int = 0
     emitted: int = 0
     runs: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     faults: list[Fault] = field(default_factory=list)
+    kernels: int = 0
+    native: int = 0
+    hosted: int = 0
+    native_runs: int = 0
+    rounded: int = 0
+    notes: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Report) -> None:
-        self.programs += other.programs
-        self.emitted += other.emitted
-        self.runs += other.runs
+        for name in ("programs", "emitted", "runs", "kernels", "native", "hosted", "native_runs", "rounded"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.refused.update(other.refused)
+        self.notes.update(other.notes)
         self.faults += other.faults
+
+    def native_share(self) -> str:
+        """A line on native kernels, and one for each reason why others are not."""
+        lines = [f"{count} {note}" for note, count in self.notes.most_common()]
+        return "\n".join(
+            [
+                f"{self.native} of {self.kernels} kernels native, {self.hosted} of them with operations in NumPy; "
+                f"{self.native_runs} executions, {self.rounded} of them with other last places",
+                *lines,
+            ]
+        )
 
 
 class _Wrong(Exception):
@@ -108,14 +130,16 @@ class _Ready:
     """A program whose C++ is there: still to be compiled and run."""
 
     job: Job
+    program: ir.Program  # as parsed
     code: EmittedCode
     names: list[str]
     inputs: Sequence[Sequence[Any]]
     expected: list[list[Any]]
 
 
-def check(jobs: Iterable[Job]) -> Report:
-    """Check programs; their C++ is compiled together."""
+def check(jobs: Iterable[Job], native: bool = False, kernel_flags: Sequence[str] = ()) -> Report:
+    """Check programs; their C++ is compiled together. ``native``: with native kernels, too; ``kernel_flags``: for their
+    compilation."""
     report = Report()
     ready = []
     for job in jobs:
@@ -127,12 +151,29 @@ def check(jobs: Iterable[Job]) -> Report:
             continue
         if made is not None:
             ready.append(made)
-    for one, program in _compile(ready, report):
+    for one, program in _compile(ready, report, native, (*EXACT_FLAGS, *kernel_flags)):
         report.emitted += 1
-        fault = _run_emitted(one, program, report)
-        if fault is not None:
-            report.faults.append(Fault(one.job.name, "emitted", fault, one.job.text, one.code.result.code))
+        stages = [("emitted", program.interpreted() if native else program)]
+        if native:
+            _count_kernels(program, report)
+            stages.append(("native", program))
+        for stage, made in stages:
+            fault = _run_emitted(one, made, report)
+            if fault is not None:
+                code = one.code.result.code
+                if made.native is not None:
+                    code += made.native.text
+                report.faults.append(Fault(one.job.name, stage, fault, one.job.text, code))
+                break
     return report
+
+
+def _count_kernels(program: EmittedProgram, report: Report) -> None:
+    assert program.native is not None
+    report.kernels += len(program.native.sources)
+    report.native += len(program.native.made)
+    report.hosted += sum(bool(source.hosted) for source in program.native.made)
+    report.notes.update(re.sub(r" of kernel '[^']*'|'[^']*'", "", note) for note in program.notes)
 
 
 def _prepare(job: Job, report: Report) -> _Ready | None:
@@ -177,7 +218,7 @@ def _prepare(job: Job, report: Report) -> _Ready | None:
             report.refused[_message(error)] += 1
             return None
         raise _Wrong("codegen", shown(error)) from error
-    return _Ready(job, code, names, inputs, expected)
+    return _Ready(job, program, code, names, inputs, expected)
 
 
 def _interpret(
@@ -220,23 +261,29 @@ def _recorded(program: ir.Program, entry: str, args: Sequence[Any]) -> RunRecord
     return run_record(interpreter.graph)
 
 
-def _compile(ready: list[_Ready], report: Report) -> list[tuple[_Ready, EmittedProgram]]:
+def _compile(
+    ready: list[_Ready], report: Report, native: bool, kernel_flags: Sequence[str]
+) -> list[tuple[_Ready, EmittedProgram]]:
     try:
-        return list(zip(ready, EmittedProgram.build_all([one.code for one in ready]), strict=True))
+        made = EmittedProgram.build_all([one.code for one in ready], native=native, kernel_flags=kernel_flags)
+        return list(zip(ready, made, strict=True))
     except CompileFailed as error:
         if len(ready) == 1:
             (one,) = ready
             report.faults.append(Fault(one.job.name, "compile", str(error), one.job.text, one.code.result.code))
             return []
         half = len(ready) // 2
-        return _compile(ready[:half], report) + _compile(ready[half:], report)
+        parts = (ready[:half], ready[half:])
+        return [made for part in parts for made in _compile(part, report, native, kernel_flags)]
 
 
 def _run_emitted(one: _Ready, program: EmittedProgram, report: Report) -> str | None:
+    native = program.native is not None
     for options in OPTIONS if one.job.ordered else OPTIONS[:1]:
         for args, want in zip(one.inputs, one.expected, strict=True):
             values = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
             report.runs += 1
+            report.native_runs += native
             how = f"workers={options.workers}" + (f" random seed={options.seed}" if options.random else "")
             try:
                 program.run(values, options)
@@ -244,16 +291,26 @@ def _run_emitted(one: _Ready, program: EmittedProgram, report: Report) -> str | 
                 if error.span is None or _ENDED not in str(error):
                     return f"{how}: {shown(error)}"
                 # The runtime says it at the user's line; the compiler does not see it.
-                report.refused[f"when it runs: {_ENDED}"] += 1
+                report.refused[f"when it runs: {_ENDED}"] += not native
                 return None
             except Exception as error:
                 return f"{how}: {shown(error)}"
             if not one.job.ordered:  # which of the values it gives is open
                 continue
-            message = difference(list(want[: len(values)]), values, one.names)
+            wanted = list(want[: len(values)])
+            message = difference(wanted, values, one.names)
+            if message is not None and native:
+                again = partial(_ends, one, args)
+                message = near(wanted, values, one.names, again)
+                report.rounded += message is None
             if message is not None:
                 return f"{how}: {message}"
     return None
+
+
+def _ends(one: _Ready, args: Sequence[Any]) -> list[Any]:
+    """How the arguments end in the interpreter."""
+    return run(one.program, one.job.entry, args)[: len(args)]
 
 
 def _like(value: Any, arg: Any) -> Any:

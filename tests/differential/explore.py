@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis.strategies import SearchStrategy
 
 from .backend import STREAM, uniform_backend
 from .emitted import Job, Report, check
-from .generate import Generated, programs
+from .generate import Generated, kernel_programs, programs
 from .harness import Checker, Fault
 from .reduce import reduce
 
@@ -39,7 +40,13 @@ class _Enough(KeyboardInterrupt):
     """Ends a search from inside: Hypothesis lets nothing else through."""
 
 
-def _run(start: int, count: int, phases: list[Phase], visit: Callable[[Generated], None]) -> None:
+def _run(
+    start: int,
+    count: int,
+    phases: list[Phase],
+    visit: Callable[[Generated], None],
+    strategy: Callable[[], SearchStrategy[Generated]] = programs,
+) -> None:
     """Let Hypothesis make ``count`` programs that depend on ``start`` alone."""
     STREAM.seed(start)
     wanted = settings(
@@ -57,7 +64,7 @@ def _run(start: int, count: int, phases: list[Phase], visit: Callable[[Generated
     def test(program: Generated) -> None:
         visit(program)
 
-    seed(start)(wanted(given(programs())(test)))()
+    seed(start)(wanted(given(strategy())(test)))()
 
 
 def explore(checker: Checker, start: int, count: int) -> list[Failing]:
@@ -79,8 +86,9 @@ def explore(checker: Checker, start: int, count: int) -> list[Failing]:
 UNBUILT = ("tensor computed by a scope", "hierarchy scope", "tensor math on the host")
 
 
-def emitted(start: int, count: int) -> Report:
-    """Run ``count`` programs as emitted C++ too, whose C++ is compiled together."""
+def emitted(start: int, count: int, native: bool = False, kernel_flags: Sequence[str] = ()) -> Report:
+    """Run ``count`` programs as emitted C++ too, whose C++ is compiled together. ``native``: also that of the kernels, and
+    every fourth program is one of large kernels."""
     jobs: list[Job] = []
     left_out: Counter[str] = Counter()
 
@@ -99,8 +107,11 @@ def emitted(start: int, count: int) -> Report:
             )
         )
 
-    _run(start, count, [Phase.generate], visit)
-    report = check(jobs)
+    large = count // 4 if native else 0
+    _run(start, count - large, [Phase.generate], visit)
+    if large:
+        _run(start, large, [Phase.generate], visit, kernel_programs)
+    report = check(jobs, native, kernel_flags)
     report.refused.update(left_out)
     return report
 

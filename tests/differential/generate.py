@@ -167,9 +167,35 @@ def generate(g: Choices) -> Generated:
     for callee in reversed([*callees, *helpers]):  # who is called stands before who calls
         if any(f"self.{callee.name}" in text for text in methods):
             methods.insert(0, callee.text)
+    return _module(g, methods)
+
+
+def generate_kernels(g: Choices) -> Generated:
+    """A program of large kernels, each launched once or twice."""
+    callees = [kernel(g, i, g.between(6, 16), g.pick((6, 60))) for i in range(g.between(4, 8))]
+    main = Host(g, callees, Budget(0))
+    enter_params(main, INPUTS)
+    main.protected |= {"x", "flags"}
+    main.pinned |= {p.name for p in INPUTS if p.direction != "In"}
+    for callee in callees:
+        for _ in range(g.between(1, 2)):
+            main.launch_of(callee, g.chance(20))
+    main.put("return")
+    methods = [callee.text for callee in callees if any(f"self.{callee.name}" in line for line in main.lines)]
+    methods.append("\n".join([*signature("main", used(main.lines, INPUTS), (), "Orchestration"), *main.lines]))
+    return _module(g, methods)
+
+
+def _module(g: Choices, methods: list[str]) -> Generated:
     text = "\n\n".join(methods)
     inlines = "".join(f"\n{code}" for name, code in INLINES.items() if f"{name}(" in text)
     return Generated(f"{HEAD}{inlines}\n\n@pl.program\nclass P:\n{text}\n", g.features)
+
+
+@st.composite
+def kernel_programs(draw: st.DrawFn) -> Generated:
+    """The strategy for programs whose kernels are what matters."""
+    return generate_kernels(Choices(draw))
 
 
 @st.composite
@@ -178,4 +204,4 @@ def programs(draw: st.DrawFn) -> Generated:
     return generate(Choices(draw))
 
 
-__all__ = ["BOOL", "Generated", "Value", "generate", "programs"]
+__all__ = ["BOOL", "Generated", "Value", "generate", "kernel_programs", "programs"]

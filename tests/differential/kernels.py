@@ -61,8 +61,9 @@ def enter_params(body: Statements, params: tuple[Param, ...]) -> None:
         )
 
 
-def kernel(g: Choices, number: int, statements: int) -> Callee:
-    """A kernel that the host may call or submit: one or two outputs, written in whole or in bands of rows."""
+def kernel(g: Choices, number: int, statements: int, ragged: int | None = None) -> Callee:
+    """A kernel that the host may call or submit: one or two outputs, written in whole or in bands of rows. ``ragged``: see
+    :class:`.body.Body`."""
     name = f"k{number}"
     shape = g.weighted(((5, "plain"), (3, "update"), (3, "two"), (2, "band"), (2, "blocks"), (2, "ints")))
     ins = [Param("x", F32)]
@@ -84,6 +85,7 @@ def kernel(g: Choices, number: int, statements: int) -> Callee:
     }[shape]
     params = tuple([*outs, *ins] if g.chance(15) else [*ins, *outs])
     body = Statements(g, KERNEL, Budget(statements))
+    body.ragged = body.ragged if ragged is None else ragged
     enter_params(body, params)
     body.pinned |= {param.name for param in outs if param.type.shaped}
     if shape == "blocks":

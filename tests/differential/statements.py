@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from .body import HOST, Body, Loop
 from .env import BOOL, F32, FLOAT, INDEX, INT32, ROWS, TALL, Live, Root, Ty, Value, merge
+from .ragged import ragged
 
 MOST_RUNS = 40  # how often an innermost statement may run
 DEEPEST = 4
@@ -68,6 +69,7 @@ class Statements(Body):
             (2 if deep else 0, self.carried_while),
             (5 if self.can_escape() else 0, self.escape),
             (6 if self.stores and (self.role != HOST or self.host_stores) else 0, self.store),
+            (self.ragged if self.stores and self.role != HOST else 0, self.ragged_store),
         ]
 
     def statements(self, least: int = 1, most: int = 4) -> None:
@@ -186,6 +188,22 @@ class Statements(Body):
             return False
         name = self.g.pick(names)
         self.store_to(name, self.band(name))
+        return True
+
+    def ragged_store(self) -> bool:
+        """Write a window whose size may be known at run time only."""
+        names = self.targets()
+        if not names:
+            return False
+        name = self.g.pick(names)
+        kind = self.env.live[name].type
+        sources = [n for k in {kind, replace(kind, shape=F32.shape)} for n in self.operands(k)]
+        if not sources:
+            return False
+        ragged(self, name, kind, sorted(sources))
+        value = self.env.live[name]
+        self.note_write(name)
+        self.env.live[name] = value
         return True
 
     def band(self, name: str) -> str:

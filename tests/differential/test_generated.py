@@ -24,6 +24,7 @@ from .ops import catalogue
 from .reduce import reduce
 
 CHUNK = 25
+QUICK = ("-O1", "-ftree-vectorize")  # half the time of what users get; long runs use that
 
 
 @pytest.mark.parametrize("chunk", range(12))
@@ -36,13 +37,17 @@ def test_generated_programs_keep_their_meaning(chunk: int) -> None:
 
 
 def test_generated_programs_as_emitted_code() -> None:
+    """With kernels in the interpreter, and with native ones; nearly all have a native form."""
     try:
         find_compiler()
     except CompilerNotFound as error:
         pytest.skip(f"emitted code is C++, and there is no compiler: {error}")
-    report = emitted(77, 55)
+    report = emitted(77, 60, native=True, kernel_flags=QUICK)
     assert not report.faults, "\n".join(f"{f.text}\n{f.code}\n{f}" for f in report.faults[:2])
-    assert report.emitted >= 30, report.refused
+    assert report.emitted >= 40, report.refused
+    assert report.kernels >= 50 and report.native_runs >= 200, report.native_share()
+    assert report.native - report.hosted >= 0.95 * report.kernels, report.native_share()
+    assert 0 < report.rounded < 0.3 * report.native_runs, report.native_share()
 
 
 # What the issue lists, and in how many of 100 programs it must be.

@@ -7,6 +7,9 @@ import pytest
 from ctrl_flow_kit import check, escapes, lower, python_function, version
 from spec_kit import parse
 
+from pypto.verify.facts import FACTS
+from pypto.verify.properties import IRProperty, IRPropertySet
+
 # --- the table of combinations ----------------------------------------------------------------------------------------
 
 BOUNDS = {"up": "pl.range(n)", "down": "pl.range(n, -2, -2)", "while": ""}
@@ -244,3 +247,32 @@ def test_two_runs_give_the_same_text():
     dsl = textwrap.indent(version(text, "pl").replace("range_", "pl.range"), "    ")
     text = f"@InCore\ndef run(self, n: idx) -> tuple[idx, idx, idx]:\n{dsl}\n    return a, b, c\n"
     assert str(lower(parse(text))) == str(lower(parse(text)))
+
+
+@pytest.mark.parametrize("again", ["w = 0", "w = w + 1"])
+def test_a_name_of_all_paths_that_do_not_escape_is_known_behind_the_branch(again):
+    """Also if the loop assigns it once more, behind its use or with it."""
+    text = f"""
+    @InCore
+    def run(self, n: idx, lim: idx) -> idx:
+        for i, (s,) in pl.range(n, init_values=(0,)):
+            if i == 3:
+                w = 5
+            else:
+                if i > lim:
+                    continue
+                w = i * 2
+            if n > 2:
+                s1 = s + w
+                {again}
+            else:
+                s1 = s
+            t = pl.yield_(s1)
+        return t
+    """
+    result = check(
+        text, lambda n, lim: sum(5 if i == 3 else i * 2 for i in range(n) if i == 3 or i <= lim), (6, 4), (7, 1)
+    )
+    wanted = IRPropertySet()
+    wanted.insert(IRProperty.UseAfterDef)
+    assert not [d for d in FACTS.establish(wanted, result) if d.is_error]

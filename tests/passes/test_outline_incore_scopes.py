@@ -106,6 +106,26 @@ def test_several_targets_are_returned_last_stored_first():
     )
 
 
+def test_a_tile_whose_extent_the_scope_computes_stays_in_it():
+    """The last scope gives all that it makes, but outside nobody could say what the type of this tile means."""
+    text = """
+    @Opaque
+    def f(self, x: f32[8, 8], n: idx, o: pl.Out[f32[8, 8]]):
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="k"):
+            m = n % 4 + 1
+            part = pl.load(x, [0, 0], [8, 8], valid_shape=[m, 8])
+            pl.store(pl.add(part, 1.0), [0, 0], o)
+    """
+    after = incore(text)
+    last = ir.flatten_to_stmts(function(after, "k").body)[-1]
+    assert [v.name_hint.partition("__")[0] for v in last.value] == ["o"]
+    check_meaning(
+        text,
+        lambda: {"x": ramp(8, 8), "n": 6, "o": zeros(8, 8)},
+        lambda x, n, o: {"o": np.where(np.arange(8)[:, None] < 3, x + 1, 0)},
+    )
+
+
 def test_a_post_store_name_is_another_name_of_the_target():
     text = """
     @Opaque

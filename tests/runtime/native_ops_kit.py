@@ -42,10 +42,12 @@ class Builder:
         self.params: list[tuple[Var, ParamDirection]] = []
         self.stmts: list[Stmt] = []
         self.extents: dict[Var, int] = {}  # scalar parameter that is a valid extent -> the most that it may be
+        self.styles: dict[Var, str] = {}  # what a parameter's numbers are, see :func:`numbers`
         self._count = 0
 
-    def param(self, kind: Any, direction: ParamDirection = ParamDirection.In) -> Var:
+    def param(self, kind: Any, direction: ParamDirection = ParamDirection.In, style: str = "mild") -> Var:
         var = Var(f"p{len(self.params)}", kind)
+        self.styles[var] = style
         self.params.append((var, direction))
         return var
 
@@ -134,8 +136,10 @@ def extreme_numbers(dtype: DataType) -> list[Any]:
 
 def numbers(shape: Sequence[int], dtype: DataType, rng: np.random.Generator, style: str) -> Any:
     """``mild``: numbers that sums and products of stay harmless; ``extreme``: all sorts; ``special``: also infinities
-    and NaN, but no number whose sums overflow by their order; ``index``: small ones."""
+    and NaN, but no number whose sums overflow by their order; ``index``: small ones; ``power``: of two."""
     kind = numpy_dtype(dtype)
+    if style == "power":
+        return (2.0 ** rng.integers(-2, 3, shape)).astype(np.float32).astype(kind)
     if style == "index":
         return rng.integers(0, 4, shape).astype(kind)
     if style == "mild":
@@ -156,6 +160,22 @@ def numbers(shape: Sequence[int], dtype: DataType, rng: np.random.Generator, sty
         else:
             common = rng.integers(-40, 41, shape).astype(kind)
     return np.where(rng.random(shape) < 0.3, picked, common)
+
+
+def by_hand(builder: Builder, seed: int, most: int) -> list[Any]:
+    """Arguments of a kernel whose scalars are places: from -1 to below ``most``."""
+    rng = np.random.default_rng(seed)
+    made: list[Any] = []
+    for param, _ in builder.params:
+        kind: Any = param.type
+        if param in builder.extents:
+            made.append(int(rng.integers(0, builder.extents[param] + 1)))
+        elif isinstance(kind, ScalarType):
+            whole = int(rng.integers(-1, most))
+            made.append(whole % 5 / 2 if kind.dtype.is_float_ else whole > 0 if kind.dtype is D.BOOL else whole)
+        else:
+            made.append(numbers([e.value for e in kind.shape], kind.dtype, rng, builder.styles[param]))
+    return made
 
 
 # --- running ----------------------------------------------------------------------------------------------------------
@@ -349,6 +369,7 @@ __all__ = [
     "D",
     "Native",
     "Tolerance",
+    "by_hand",
     "constant",
     "difference",
     "exactly",

@@ -121,3 +121,43 @@ def test_wrong_arguments() -> None:
         reader().run([np.zeros((64, 16), np.float32)])
     with pytest.raises(ValueError, match="there is no function 'other'"):
         EmittedProgram(Reader, "other")
+
+
+PAIRS = """
+import pypto.language as pl
+
+@pl.inline
+def pair(v):
+    return v % 5, v % 7
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def put(
+        self, at: pl.Scalar[pl.INDEX], value: pl.Scalar[pl.INDEX], o: pl.InOut[pl.Tensor[[4], pl.INT32]]
+    ) -> pl.Tensor[[4], pl.INT32]:
+        pl.tensor.write(o, [at], pl.cast(value, pl.INT32))
+        return o
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, n: pl.Scalar[pl.INDEX], o: pl.InOut[pl.Tensor[[4], pl.INT32]]):
+        for i, (p, q, r) in pl.range(3, init_values=(n, 0, 0)):
+            a, b = pair(p)
+            p2, q2, r2 = pl.yield_(p + 1, a, b)
+        with pl.manual_scope():
+            c, d = pair(p2 * 3)
+        o = self.put(0, q2, o)
+        o = self.put(1, r2, o)
+        o = self.put(2, c, o)
+        o = self.put(3, d, o)
+        return o
+"""
+
+
+def test_elements_of_tuples_keep_their_values() -> None:
+    """What they were computed from is another value behind the yield, and not there behind the scope."""
+    program = EmittedProgram(ir.PassManager().run_passes(pl.parse(PAIRS, "pairs.py")), "main", native=True)
+    o = np.zeros(4, np.int32)
+    program.run([9, o])
+    assert o.tolist() == [11 % 5, 11 % 7, 36 % 5, 36 % 7]
+    assert program.notes == []

@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
 
 import ml_dtypes
 import numpy as np
@@ -17,8 +18,9 @@ from pypto.codegen.cpu.kernel import KernelSource
 from pypto.runtime import RunConfig, native_executor
 from pypto.runtime.build import build
 from pypto.runtime.compilers import CompilerNotFound, find_compiler
+from pypto.runtime.emitted import EmittedProgram
 from pypto.runtime.errors import ProgramError
-from pypto.runtime.host_executor import TaskError
+from pypto.runtime.host_executor import RunOptions, TaskError
 from pypto.runtime.native_executor import NotNative
 from pypto.runtime.native_kernels import NativeKernels
 from pypto.runtime.native_library import SOURCES
@@ -368,3 +370,48 @@ def test_products_of_each_element_type(dtype, isolate):
     kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
     product(a.astype(kind), b.astype(kind), c, config=RunConfig(executor="native", isolate=isolate))
     np.testing.assert_array_equal(c, a @ b)
+
+
+@pl.program
+class TwoKernels:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self,
+        x: pl.Tensor[[64, 64], pl.FP32],
+        first: pl.Scalar[pl.INDEX],
+        y: pl.Out[pl.Tensor[[64, 64], pl.FP32]],
+        z: pl.Out[pl.Tensor[[64, 64], pl.FP32]],
+    ):
+        for i in pl.range(16):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                y = pl.store(pl.mul(pl.load(x, [first + i * 4, 0], [4, 64]), 2.0), [i * 4, 0], y)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                z = pl.store(pl.add(pl.load(x, [i * 4, 0], [4, 64]), 1.0), [i * 4, 0], z)
+        return y, z
+
+
+def test_runs_with_unusual_strides_in_several_threads():
+    """Each thread's kernels are called for that thread's run, however many begin and end meanwhile."""
+    program = EmittedProgram(ir.PassManager().run_passes(TwoKernels), "main", native=True)
+    wrong, errors = [], []
+
+    def work(seed):
+        for n in range(8):
+            x = np.asfortranarray(np.random.default_rng(seed).standard_normal((64, 64), dtype=np.float32))
+            y, z = np.zeros((2, 64, 64), np.float32)
+            try:
+                program.run([x, int(n == 5), y, z], RunOptions(workers=1))
+            except ProgramError as error:
+                errors.append((n, str(error)))
+                continue
+            if not (np.array_equal(y, x * 2) and np.array_equal(z, x + 1)):
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert [n for n, _ in errors] == [5] * 5
+    assert all("offset 61 with extent 4 is out of range" in text for _, text in errors)

@@ -21,6 +21,7 @@ from tests.runtime.native_ops_kit import (
     D,
     Native,
     Tolerance,
+    by_hand,
     constant,
     difference,
     exactly,
@@ -418,21 +419,6 @@ BUILDERS = [
     windows, reads_and_writes, assembled, extracted, three_dimensions, clamped, rows_gathered, made, small_floats,
     sorted_rows, sums_of_products,
 ]  # fmt: skip
-
-
-def by_hand(builder: Builder, seed: int, most: int) -> list[Any]:
-    rng = np.random.default_rng(seed)
-    made: list[Any] = []
-    for param, _ in builder.params:
-        kind: Any = param.type
-        if param in builder.extents:
-            made.append(int(rng.integers(0, builder.extents[param] + 1)))
-        elif isinstance(kind, ScalarType):
-            whole = int(rng.integers(-1, most))
-            made.append(whole % 5 / 2 if kind.dtype.is_float_ else whole > 0 if kind.dtype is D.BOOL else whole)
-        else:
-            made.append(numbers([e.value for e in kind.shape], kind.dtype, rng, "mild"))
-    return made
 
 
 @pytest.fixture(scope="module")

@@ -18,12 +18,14 @@ class Occurrences:
     """Positions of definitions and uses, also those in attributes and types. One walk over the function.
 
     ``first``/``last``: the positions of a variable's first and last occurrence. ``definitions``: those of its
-    definitions, ascending. ``extent``: the first and the last position of a loop.
+    definitions, ascending; ``last_use``: of its last use, which may be behind or in one of these. ``extent``: the first
+    and the last position of a loop.
     """
 
     def __init__(self, function: Function) -> None:
         self.first: dict[Var, int] = {}
         self.last: dict[Var, int] = {}
+        self.last_use: dict[Var, int] = {}
         self.definitions: dict[Var, list[int]] = {}
         self.extent: dict[Stmt, tuple[int, int]] = {}
         self._position = 0
@@ -65,12 +67,12 @@ class Occurrences:
     def _touch(self, root: Expr) -> None:
         if type(root) is Var and type(root.type) in PLAIN_TYPES:
             self.first.setdefault(root, self._position)
-            self.last[root] = self._position
+            self.last[root] = self.last_use[root] = self._position
             return
         for node in walk(root, types=True):
             if isinstance(node, Var):
                 self.first.setdefault(node, self._position)
-                self.last[node] = self._position
+                self.last[node] = self.last_use[node] = self._position
 
     def _use(self, roots: Iterable[Expr]) -> None:
         for root in roots:
@@ -80,7 +82,9 @@ class Occurrences:
         for var in variables:
             if var not in self.first:
                 self._home[var] = self._region
+            used = self.last_use.get(var, -1)
             self._touch(var)
+            self.last_use[var] = used
             self.definitions.setdefault(var, []).append(self._position)
 
     def _inside(self, body: Stmt, variables: Iterable[Var] = ()) -> None:

@@ -221,7 +221,7 @@ class BodyLowering:
         return [
             var
             for var in _on_all_paths(_assigned(then), _assigned(other)) or ()
-            if seen.last[var] > seen.definitions[var][-1] and undefined_value(var.type, stmt.span) is not None
+            if seen.last_use[var] > seen.definitions[var][0] and undefined_value(var.type, stmt.span) is not None
         ]
 
     def _branch_results(self, stmt: IfStmt) -> tuple[list[Var], list[Stmt]]:

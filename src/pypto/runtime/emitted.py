@@ -77,9 +77,7 @@ class Compilation:
 
     def __init__(self, program: Program, name: str, native: bool) -> None:
         self.code = EmittedCode(program, name)
-        taker = self.code.results.taker
-        kernels = [kernel if kernel is not taker else None for kernel in self.code.kernels()]
-        self.kernels = native_kernels(kernels) if native else None
+        self.kernels = _natively(self.code) if native else None
         self._name = name
         self._future: Future[_Made] | None = None
 
@@ -123,7 +121,7 @@ class EmittedProgram:
     """One Orchestration function of a program behind all passes, compiled to a library.
 
     ``native``: kernels are compiled, too, as far as they have a native form; ``notes`` say which have not and why. The
-    others, or all, run in the interpreter. ``result``: what was emitted.
+    others, or all, run in the interpreter: ``native`` has what was generated. ``result``: what was emitted.
 
     Raises what :func:`.codegen.generate_orchestration` does, and :class:`.compilers.CompilerNotFound` without a C++
     compiler.
@@ -153,6 +151,10 @@ class EmittedProgram:
         native: NativeKernels | None = None,
         bindings: Sequence[tuple[int | None, int | None]] = (),
     ) -> None:
+        self._code = code
+        self._library = library
+        self._names = entry, config
+        self.native = native
         self.program = code.program
         self.function = code.function
         self.result: OrchestrationResult = code.result
@@ -185,16 +187,23 @@ class EmittedProgram:
 
     @classmethod
     def build_all(
-        cls, codes: Sequence[EmittedCode], *, optimize: int = 0, per_source: int = 20
+        cls,
+        codes: Sequence[EmittedCode],
+        *,
+        native: bool = False,
+        optimize: int = 0,
+        per_source: int = 20,
+        kernel_flags: Sequence[str] = (),
     ) -> list[EmittedProgram]:
         """Many programs in one library: reading the runtime's headers costs more than compiling a program.
 
         Each program stands in a namespace of its own, since two may define the same helper; ``per_source`` of them
-        make one source. Raises :class:`.build.CompileFailed` if one of them does not compile: build them one by one
-        then to learn which.
+        make one source. ``native``: their kernels, too; ``kernel_flags`` follow the usual ones. Raises
+        :class:`.build.CompileFailed` if one of them does not compile: build them one by one then to learn which.
         """
         if not codes:
             return []
+        flags = (f"-O{optimize}", *_USUAL, "-Wno-unused-function")
         sources = []
         for start in range(0, len(codes), per_source):
             group = range(start, min(start + per_source, len(codes)))
@@ -202,14 +211,27 @@ class EmittedProgram:
             headers = sorted({h for i in group for h in _INCLUDE.findall(codes[i].result.code)})
             texts = ["\n".join(headers), *(_apart(codes[i], i) for i in group)]
             sources.append((f"programs_{start}.cpp", "\n".join(texts)))
-        flags = (f"-O{optimize}", *_USUAL, "-Wno-unused-function")
-        library = load(build(sources, include_dirs=[SOURCES], flags=flags, name="programs"))
+        flags_of: dict[str, Sequence[str]] = {name: flags for name, _ in sources}
+        kernels = [_natively(code, f"kernel_{i}") if native else None for i, code in enumerate(codes)]
+        every = NativeKernels([s for k in kernels if k is not None for s in k.sources], [])
+        for name, text in every.sources_of(2 * per_source):
+            sources.append((name, text))
+            flags_of[name] = (*KERNEL_FLAGS, *kernel_flags)
+        products = Products(every.products, KERNEL_FLAGS)
+        library = load(build(sources, include_dirs=[SOURCES], flags_of=flags_of, name="programs"))
+        bindings = products.bind(library)
         built = []
         for i, code in enumerate(codes):
             program = cls.__new__(cls)
-            program._attach(code, library, f"{ENTRY}_{i}", f"{CONFIG}_{i}")
+            program._attach(code, library, f"{ENTRY}_{i}", f"{CONFIG}_{i}", kernels[i], bindings)
             built.append(program)
         return built
+
+    def interpreted(self) -> EmittedProgram:
+        """The same compiled orchestration with all kernels in the interpreter."""
+        other = type(self).__new__(type(self))
+        other._attach(self._code, self._library, *self._names)
+        return other
 
     @property
     def core_types(self) -> dict[str, CoreType]:
@@ -266,6 +288,11 @@ def _apart(code: EmittedCode, number: int) -> str:
             *(f"#undef {old}" for old, _ in names),
         ]
     )
+
+
+def _natively(code: EmittedCode, prefix: str = "kernel") -> NativeKernels:
+    taker = code.results.taker  # a kernel of the host's own
+    return native_kernels([kernel if kernel is not taker else None for kernel in code.kernels()], prefix)
 
 
 def _function(program: Program, name: str) -> Function:

@@ -335,6 +335,9 @@ _CHECK = re.compile(r"the kernel threw an exception: @(\d+)@(.*)", re.DOTALL)
 _ABANDONED: list[Any] = []  # what threads that never end may touch
 
 
+# What kernels call for arguments that they were not made for, by the place of the pointer: set once and kept, since
+# several programs may have one library, and run at the same time.
+_INSTEAD: dict[int, Any] = {}
 # What Python kernels raised and is to end a run, by the number that the run's report begins with.
 _raised: dict[int, BaseException] = {}
 _numbers = itertools.count()
@@ -357,9 +360,9 @@ class _KernelTable:
         for i, kernel in enumerate(kernels):
             self._table[i].function = self._function(kernel)
             self._table[i].name = kernel.name.encode()
-            if kernel.instead is not None:
-                wrapped = self._function(Kernel(kernel.name, kernel.instead))
-                ctypes.c_void_p.from_address(kernel.slot).value = wrapped
+            if kernel.instead is not None and kernel.slot not in _INSTEAD:
+                wrapped = _INSTEAD[kernel.slot] = self._wrapped(kernel.instead)
+                ctypes.c_void_p.from_address(kernel.slot).value = address_of(wrapped)
             if by_parts and kernel.parts:
                 words = (i64 * len(kernel.parts))(*kernel.parts)
                 self._alive.append(words)
@@ -373,6 +376,11 @@ class _KernelTable:
             return address_of(function)
         if not callable(function):
             raise TypeError(f"kernel '{kernel.name}': expected an address or a function, got {function!r}")
+        wrapped = self._wrapped(function)
+        self._alive.append(wrapped)
+        return address_of(wrapped)
+
+    def _wrapped(self, function: Any) -> Any:
         failed = self._runtime.library.pto_kernel_failed
 
         def call(args: Any) -> None:
@@ -385,9 +393,7 @@ class _KernelTable:
                 if not failed(f"python error {number}: {type(error).__name__}: {error}".encode()):
                     del _raised[number]  # another one ends the run
 
-        wrapped = KERNEL(call)
-        self._alive.append(wrapped)
-        return address_of(wrapped)
+        return KERNEL(call)
 
 
 def _is_native(function: Any) -> bool:

@@ -54,7 +54,14 @@ class NativeKernels(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """One source of all; empty without any."""
-        return _text(self.made, *taken_products(self.products))
+        return _text(self.made, *taken_products(self.products)) if self.made else ""
+
+    def sources_of(self, per_source: int) -> list[tuple[str, str]]:
+        """Sources of so many kernels each, for libraries of many: reading the headers takes longer than compiling a
+        kernel."""
+        parts = [self.made[at : at + per_source] for at in range(0, len(self.made), per_source)]
+        taken = taken_products(self.products)
+        return [(f"kernels_{i}.cpp", _text(part, *(taken if i == 0 else []))) for i, part in enumerate(parts)]
 
     def bind(self, library: ctypes.CDLL, interpreted: Sequence[Kernel]) -> list[Kernel]:
         """The kernels to call: native ones, those of the interpreter in the place of others."""
@@ -179,8 +186,9 @@ class _Words:
 # --- sources and libraries --------------------------------------------------------------------------------------------
 
 
-def native_kernels(kernels: Sequence[Function | None]) -> NativeKernels:
-    """Generate what has a native form. None: a kernel of the host's own, which has its place among the others."""
+def native_kernels(kernels: Sequence[Function | None], prefix: str = "kernel") -> NativeKernels:
+    """Generate what has a native form. None: a kernel of the host's own, which has its place among the others.
+    ``prefix``: of the names of the C++ functions, which a library has once."""
     sources: list[KernelSource | None] = []
     notes = []
     for number, kernel in enumerate(kernels):
@@ -188,7 +196,7 @@ def native_kernels(kernels: Sequence[Function | None]) -> NativeKernels:
             sources.append(None)
             continue
         try:
-            source = kernel_source(kernel, f"kernel_{number}")
+            source = kernel_source(kernel, f"{prefix}_{number}")
             sources.append(source)
             notes += [
                 f"operation {note} of kernel '{kernel.name}' runs in NumPy, which is slow when the kernel is short"
@@ -213,9 +221,7 @@ _HEADERS = {
 
 
 def _text(made: Sequence[KernelSource], *more: str) -> str:
-    """One source of these kernels; empty without any."""
-    if not made:
-        return ""
+    """One source of these kernels."""
     helpers = sorted({helper for source in made for helper in source.helpers})
     lines = [line for helper in helpers for line in HELPERS[helper]]
     text = "\n".join([*lines, *(source.text for source in made), *more]) + "\n"
@@ -226,17 +232,12 @@ def _text(made: Sequence[KernelSource], *more: str) -> str:
 def build_kernels(
     kernels: NativeKernels, *, per_source: int = 40, flags: Sequence[str] = (), more: Sequence[tuple[str, str]] = ()
 ) -> ctypes.CDLL:
-    """A library of many kernels, in sources of ``per_source`` of them: reading the headers takes longer than compiling
-    a kernel. ``flags`` follow the usual ones; ``more``: other sources.
-    """
-    made = kernels.made
-    parts = [made[at : at + per_source] for at in range(0, len(made), per_source)] or [[]]
-    taken = taken_products(kernels.products)
-    sources = [(f"kernels_{i}.cpp", _text(part, *(taken if i == 0 else []))) for i, part in enumerate(parts)]
+    """A library of many kernels. ``flags`` follow the usual ones; ``more``: other sources."""
     flags = (*KERNEL_FLAGS, *flags)
     products = Products(kernels.products, KERNEL_FLAGS)
-    library = load(build([*sources, *more], include_dirs=[SOURCES], flags=flags, name="kernels"))
-    for source in made:
+    sources = [*kernels.sources_of(per_source), *more]
+    library = load(build(sources, include_dirs=[SOURCES], flags=flags, name="kernels"))
+    for source in kernels.made:
         bind_hosted(library, source)
     products.bind(library)
     return library

@@ -15,13 +15,18 @@ from .values import scalar_type, static
 
 
 class _Carry:
-    """Where a loop or branch puts what its body yields: an array, the name of a scalar, or nothing for tensors."""
+    """Where a loop or branch puts what its body yields: an array, the name of a scalar, or nothing for tensors that are
+    known by another name. ``var``: what is yielded; ``begin``: the position of the loop."""
 
-    __slots__ = ("array", "name")
+    __slots__ = ("array", "begin", "name", "var")
 
-    def __init__(self, array: Array | None = None, name: str = "") -> None:
+    def __init__(
+        self, array: Array | None = None, name: str = "", var: Var | None = None, begin: int | None = None
+    ) -> None:
         self.array = array
         self.name = name
+        self.var = var
+        self.begin = begin
 
 
 class Control(Products):
@@ -32,10 +37,19 @@ class Control(Products):
     def _stmt(self, stmt: Any) -> None:
         raise NotImplementedError
 
-    def _is_parameter(self, var: Any) -> bool:
-        """Whether a carry or a result is a tensor that the kernel was given."""
-        name = self._names.name(var) if isinstance(var.type, TensorType) else None
-        return any(name is param for param in self._function.params)
+    def _parameter(self, var: Var) -> bool:
+        """Whether a tensor is, or may be, a parameter or a part of one."""
+        if not isinstance(var.type, TensorType):
+            return False
+        return any(root is param for root in self._names.candidates(var) for param in self._function.params)
+
+    def _check_copy(self, carry: Var, value: Any, since: int, is_needed: bool) -> None:
+        """A carry is a copy: where the program would see that it is one, there is no native form. ``is_needed``: so is
+        what was copied."""
+        if is_needed or self._parameter(value):
+            for var in (carry, value):
+                if self._lives.is_changed(var, since):
+                    raise Unsupported(f"'{var.name_hint}', which is changed under one of several names")
 
     def _enter_carries(self, stmt: Any) -> list[_Carry]:
         carries = []
@@ -45,14 +59,17 @@ class Control(Products):
                 self._out.line(f"{scalar_type(arg.type.dtype)} {name} = {self._text(arg.initValue)};")
                 self._values[arg] = name
                 carries.append(_Carry(name=name))
-            elif self._is_parameter(arg):
+            elif isinstance(arg.type, TensorType) and self._names.name(arg) is not None:
                 self._values[arg] = self._array(arg.initValue)
                 carries.append(_Carry())
             elif isinstance(arg.type, ShapedType):
+                first: Any = arg.initValue
+                twice = sum(first is a.initValue for a in stmt.iter_args) > 1
+                self._check_copy(arg, first, self._position, twice or self._lives.memory(first) > self._position)
                 last = max(self._lives.end_of(stmt), self._lives.memory(arg))
-                carries.append(_Carry(self._carried(arg, last, [c.array for c in carries])))
-                first = arg.initValue
-                if self._lives.last(first) <= self._position and sum(first is a.initValue for a in stmt.iter_args) == 1:
+                array = self._carried(arg, last, [c.array for c in carries])
+                carries.append(_Carry(array, var=arg, begin=self._position))
+                if self._lives.last(first) <= self._position and not twice:
                     self._group_vars.pop(first, None)  # nobody else needs it
             else:
                 raise Unsupported(f"a carry of type {arg.type}")
@@ -134,10 +151,10 @@ class Control(Products):
                 name = self._fresh(var)
                 self._out.line(f"{scalar_type(var.type.dtype)} {name}{{}};")
                 carries.append(_Carry(name=name))
-            elif self._is_parameter(var):
+            elif isinstance(var.type, TensorType) and self._names.name(var) is not None:
                 carries.append(_Carry())
             else:
-                carries.append(_Carry(self._buffer(var)))
+                carries.append(_Carry(self._buffer(var), var=var))
         condition = self._text(stmt.condition)
         self._flush()
         self._out.open(f"if ({condition}) {{")
@@ -168,6 +185,12 @@ class Control(Products):
                     assigned.append((carry.name, kept))
         arrays = [(value, carry.array) for value, carry in values if carry.array is not None]
         targets = [array for _, array in arrays]
+        for value, carry in values:
+            if carry.var is not None:
+                since = self._position if carry.begin is None else carry.begin
+                stays = self._lives.memory(value) > since if carry.begin is None else self._lives.first(value) < since
+                twice = sum(value is other for other, _ in values) > 1
+                self._check_copy(carry.var, value, since, stays or twice)
         moved: list[tuple[Any, Array]] = []
         for value, array in arrays:
             known = self._value(value)

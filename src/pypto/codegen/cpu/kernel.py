@@ -125,9 +125,8 @@ class _Kernel(Hosted):
             return
         if type(value) is MakeTuple:
             if var is not None:
-                self._values[var] = [self._element_of_tuple(e) for e in value.elements]
-            return
-        if type(value) is Call and type(value.op) is not GlobalVar and self._is_hosted_scalar(value):
+                self._tuple(var, value)
+        elif type(value) is Call and type(value.op) is not GlobalVar and self._is_hosted_scalar(value):
             self._call(var, value)
         elif var is not None and isinstance(var.type, ScalarType):
             self._scalar_assign(var, value)
@@ -136,16 +135,18 @@ class _Kernel(Hosted):
         else:
             raise Unsupported(f"an expression of kind {type(value).__name__}")
 
-    def _element_of_tuple(self, e: Any) -> Any:
-        if isinstance(e.type, ShapedType):
-            return self._array(e)
-        if isinstance(e, Var):
-            return self._value(e)
-        if not isinstance(e.type, ScalarType):
-            raise Unsupported(f"a tuple of {e.type}")
-        held = Var("item", e.type, e.span)  # computed here: what it reads may change before it is used
-        self._scalar_assign(held, e)
-        return self._value(held)
+    def _tuple(self, var: Var, value: MakeTuple) -> None:
+        """What an inline function with several results leaves behind."""
+        if any(not isinstance(e.type, ScalarType) and not isinstance(e, Var) for e in value.elements):
+            raise Unsupported("a tuple of unnamed values")
+        for e in value.elements:
+            if isinstance(e.type, ShapedType):  # in memory, where it stays
+                self._array(e)
+        self._flush()
+        self._values[var] = [
+            self._scalar_name(e, e.type.dtype) if isinstance(e.type, ScalarType) else self._value(e)
+            for e in value.elements
+        ]
 
     @staticmethod
     def _is_hosted_scalar(call: Call) -> bool:

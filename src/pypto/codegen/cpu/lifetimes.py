@@ -32,7 +32,10 @@ class Lifetimes:
         self._shared: dict[Var, list[Var]] = {}  # the other way round
         self._left: dict[Var, Var] = {}  # a carry -> the result of its loop
         self._writes: dict[Var | None, list[int]] = {}  # tensor parameter, or None: any other tensor -> positions
+        self._tuples: dict[Any, list[Any]] = {}  # a tuple -> what it is made of
+        self._written: set[Var | None] = set()  # the same: tensors of any kind, or None: unknown ones
         self._parent: dict[Var, Var] = {}  # classes of variables that may share memory
+        self._whole: dict[Var, Var] = {}  # the same for names and views of one object, which are no copies
         self._changes: dict[Var, list[int]] = {}  # a variable that is changed in place -> positions
         self._loops: list[tuple[int, Any]] = []
         self._loop_end: dict[int, int] = {}
@@ -70,10 +73,23 @@ class Lifetimes:
         known = root if isinstance(root, Var) else None
         return any(since < at < until for at in self._writes.get(known, ()))
 
+    def is_ever_written(self, param: Var) -> bool:
+        """Whether the kernel writes a tensor parameter, or may."""
+        return param in self._written or None in self._written
+
     def changes(self, var: Var, since: int) -> bool:
         """Whether a variable, or one that may share its memory, is changed in place later."""
         of = self._class(var)
         return any(at > since for other, places in self._changes.items() if self._class(other) is of for at in places)
+
+    def is_changed(self, var: Var, since: int) -> bool:
+        """Whether an object, under any of its names, is changed in place later."""
+        of = self._object(var)
+        return any(at > since for other, places in self._changes.items() if self._object(other) is of for at in places)
+
+    def first(self, var: Var) -> int:
+        """The position from which on there is the object that a variable names, or shows a part of."""
+        return self._defined.get(self._object(var), 0)
 
     def is_last(self, var: Var, position: int, result: Var) -> bool:
         """Whether nobody but ``result`` needs what the memory of a variable holds, behind a position.
@@ -124,12 +140,20 @@ class Lifetimes:
             for arg, var in zip(stmt.iter_args, stmt.return_vars, strict=True):
                 self._join(arg, var)
                 self._left[arg] = var
+                first = arg.initValue
+                if isinstance(first, Var) and self._names.name(arg) is not None:  # it stays the same, without a copy
+                    self._join(first, arg)
+                    self._late.append((first, self._count, tuple(begin for begin, _ in self._loops)))
         elif type(stmt) is IfStmt:
             self._uses(stmt.condition, at)
             for child in children:
                 self._stmt(child)
             self._count += 1
             self._ends[stmt] = self._count
+            for var in stmt.return_vars:
+                known = self._names.name(var)
+                if known is not None and known is not var:
+                    self._join(known, var)
         else:
             self._own(stmt, at)
             for child in children:
@@ -156,6 +180,7 @@ class Lifetimes:
                 self._changes.setdefault(target, []).append(at)
                 if isinstance(target.type, TensorType):
                     roots = self._names.candidates(target)
+                    self._written.update(roots or [None])
                     own: list[Var | None] = [root if root in self._parameters else None for root in roots]
                     for root in own or [None]:
                         self._writes.setdefault(root, []).append(at)
@@ -163,13 +188,17 @@ class Lifetimes:
     def _share(self, var: Var, value: Any) -> None:
         if isinstance(value, Var):
             self._join(value, var)
+            if value in self._tuples:
+                self._tuples[var] = self._tuples[value]
         elif type(value) is TupleGetItemExpr:
-            if isinstance(value.tuple, Var):
+            if value.tuple in self._tuples:
+                value = self._tuples[value.tuple][value.index]
+                if isinstance(value, Var):
+                    self._join(value, var)
+            elif isinstance(value.tuple, Var):
                 self._join(value.tuple, var)
         elif type(value) is MakeTuple:
-            for element in value.elements:
-                if isinstance(element, Var):
-                    self._join(element, var)
+            self._tuples[var] = list(value.elements)
         elif type(value) is Call:
             definition = REGISTRY.get(value.op.name)
             if definition is None:
@@ -177,23 +206,31 @@ class Lifetimes:
             index = 0 if value.op.name in _COPIES else definition.alias_operand
             operand = value.args[index] if index is not None and index < len(value.args) else None
             if isinstance(operand, Var):
-                self._join(operand, var)
+                self._join(operand, var, value.op.name in _COPIES)
 
-    def _join(self, operand: Var, var: Var) -> None:
+    def _join(self, operand: Var, var: Var, copies: bool = False) -> None:
         self._shares.setdefault(operand, []).append(var)
         self._shared.setdefault(var, []).append(operand)
         # A tile that is loaded is no part of the tensor: what is stored there is another question.
         if isinstance(operand.type, TensorType) == isinstance(var.type, TensorType):
             self._parent[self._class(var)] = self._class(operand)
+            if not copies and self._object(var) is not self._object(operand):
+                self._whole[self._object(var)] = self._object(operand)
 
     def _class(self, var: Var) -> Var:
         while (parent := self._parent.get(var, var)) is not var:
             var = parent
         return var
 
+    def _object(self, var: Var) -> Var:
+        while (whole := self._whole.get(var, var)) is not var:
+            var = whole
+        return var
+
     def _uses(self, e: Any, at: int) -> None:
         begins = tuple(begin for begin, _ in self._loops)
-        for node in walk(e):
+        nodes = (e,) if type(e) is IterArg else walk(e)  # its initial value is used where the loop begins
+        for node in nodes:
             if isinstance(node, (Var, IterArg)):
                 self._late.append((node, at, begins))
                 self._last.setdefault(node, at)

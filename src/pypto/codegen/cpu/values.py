@@ -86,7 +86,23 @@ class Values:
                 at += 1
             else:
                 raise Unsupported(f"a parameter of type {param.type}")
+        self._check_apart()
         out.line("const PtoLocalContext& local = *reinterpret_cast<const PtoLocalContext*>(args[48]); (void)local;")
+
+    def _fall_back_if(self, condition: str, what: str) -> None:
+        self._out.line(f'if ({condition}) return pto::fall_back({self._name}_instead, args, "{what}");')
+
+    def _check_apart(self) -> None:
+        """What is written is no part of another argument: accesses to these are not kept in order."""
+        tensors = [p for p in self._function.params if isinstance(p.type, TensorType)]
+        pairs = [
+            f"pto::may_meet({self._array(a).pointer}_t, {self._array(b).pointer}_t)"
+            for i, a in enumerate(tensors)
+            for b in tensors[i + 1 :]
+            if self._lives.is_ever_written(a) or self._lives.is_ever_written(b)
+        ]
+        if pairs:
+            self._fall_back_if(" || ".join(pairs), "a tensor that is written and overlaps another argument")
 
     def _tensor_parameter(self, param: Var, slot: int) -> None:
         kind: Any = param.type
@@ -103,7 +119,7 @@ class Values:
             # What rests on neighbours in memory is generated for the usual case alone.
             at = rank - 1
             unusual = f"{name}_t.strides[{at}] != 1 && {name}_t.shapes[{at}] != 1"
-            out.line(f"if ({unusual}) return pto::fall_back({self._name}_instead, args);")
+            self._fall_back_if(unusual, "a tensor whose last dimension is not contiguous in memory")
         shape: list[Size] = []
         valid: list[Size] = []
         for axis, extent in enumerate(kind.shape):
@@ -201,10 +217,13 @@ class Values:
     def _scalar_assign(self, var: Var, value: Any) -> None:
         if any(type(node) is Call and node.op.name.endswith(".read") for node in walk(value)):
             self._flush()  # it reads memory that the group may write
-        dtype: DataType = var.type.dtype  # type: ignore[attr-defined]
+        self._values[var] = self._scalar_name(value, var.type.dtype, var)  # type: ignore[attr-defined]
+
+    def _scalar_name(self, value: Any, dtype: DataType, var: Var | None = None) -> str:
+        """A name for the value that an expression has here."""
         name = self._fresh(var)
         self._out.line(f"const {scalar_type(dtype)} {name} = {self._rounded(self._text(value), dtype)}; (void){name};")
-        self._values[var] = name
+        return name
 
     @staticmethod
     def _rounded(text: str, dtype: DataType) -> str:

@@ -26,7 +26,7 @@ from ...ir.stmt import (
     WhileStmt,
     YieldStmt,
 )
-from ...ir.traversal import walk
+from ...ir.traversal import CONSTANTS, walk
 from ...ir.type import ArrayType, ScalarType, TensorType
 from ..parallel_copy import Move, in_order
 from ..runtime_names import INVALID_ID, RuntimeNames
@@ -141,9 +141,18 @@ class Flow(Launches):
             self.note_copy(var, value)
         elif cls is MakeTuple:
             elements = value.elements  # type: ignore[attr-defined]
-            self.values[var] = Parts([self.value(e) or self.text(e) for e in elements])
+            self.values[var] = Parts([self.value(e) or self._part(var, e) for e in elements])
         else:
             self.scalar_value(var, value)
+
+    def _part(self, of: Var, e: Expr) -> Any:
+        """An element of a tuple, computed here: where it is used, its operands may have other values, or be out of
+        reach."""
+        if type(e) in CONSTANTS:
+            return self.text(e)
+        part = Var(of.name_hint, e.type, e.span)
+        self.scalar_value(part, e)
+        return self.values[part]
 
     def _eval(self, stmt: EvalStmt) -> None:
         if type(stmt.expr) in (Call, Submit):

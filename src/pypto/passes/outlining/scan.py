@@ -183,9 +183,12 @@ class Scan:
         return [v for v in info.visible if v in info.needed]
 
     def _at_hand(self, var: Var, info: ScopeInfo) -> bool:
-        """Whether the end of a scope's body knows a tensor or tile: scopes inside give only what is needed."""
+        """Whether the end of a scope's body knows a tensor or tile, which can be named outside: scopes inside give only
+        what is needed, and an extent that the body computes is a scalar."""
         innermost = self._inside[var]
-        return isinstance(var.type, (TensorType, TileType)) and (innermost is info or var in innermost.needed)
+        if not isinstance(var.type, (TensorType, TileType)) or not (innermost is info or var in innermost.needed):
+            return False
+        return not any(node in self._inside for e in type_expressions(var.type) for node in walk(e))
 
     def written_by_launches(self, body: Stmt) -> set[Any]:
         """The variables that a launch writes: the launch's result is the value, and the variable is a stale name."""

@@ -111,10 +111,44 @@ inline float kernel_finite(float value, const char* type, int place) {
     __attribute__((visibility("default"))) PtoKernel name = nullptr; \
     }
 
-// For arguments whose last dimension is not contiguous: whoever can take them.
-[[gnu::cold, gnu::noinline]] inline void fall_back(PtoKernel instead, int64_t* args) {
-    if (instead == nullptr) throw KernelError("a tensor whose last dimension is not contiguous in memory");
+// For arguments that the kernel was not made for: whoever can take them.
+[[gnu::cold, gnu::noinline]] inline void fall_back(PtoKernel instead, int64_t* args, const char* what) {
+    if (instead == nullptr) throw KernelError("%s, which needs Python in this process", what);
     instead(args);
+}
+
+// Whether elements of two boxes of equal strides meet, of which the second begins `distance` elements behind the first.
+[[gnu::noinline]] inline bool boxes_meet(const ChipTensor& a, const ChipTensor& b, int64_t distance, uint32_t axis) {
+    if (axis == a.ndims) return distance == 0;
+    const int64_t stride = a.strides[axis], n = a.shapes[axis], m = b.shapes[axis];
+    int64_t span = 0;  // of both, in the dimensions behind this one
+    for (uint32_t i = axis + 1; i < a.ndims; ++i) {
+        span += (static_cast<int64_t>(a.shapes[i] > b.shapes[i] ? a.shapes[i] : b.shapes[i]) - 1) * a.strides[i];
+    }
+    if (stride <= span) return n > 1 || m > 1 ? true : boxes_meet(a, b, distance, axis + 1);
+    // The steps between two elements that meet: what is left is less than one step.
+    const int64_t steps = distance >= 0 ? distance / stride : -((-distance + stride - 1) / stride);
+    for (int64_t k = steps; k <= steps + 1; ++k) {
+        if (k < n && k > -m && boxes_meet(a, b, distance - k * stride, axis + 1)) return true;
+    }
+    return false;
+}
+
+// Whether two tensors may have an element in common: surely not if this says so.
+inline bool may_meet(const ChipTensor& a, const ChipTensor& b) {
+    if (a.numel() == 0 || b.numel() == 0) return false;
+    const int64_t size_a = static_cast<int64_t>(pto_element_size(a.dtype));
+    const int64_t size_b = static_cast<int64_t>(pto_element_size(b.dtype));
+    int64_t end_a = size_a, end_b = size_b;
+    for (uint32_t i = 0; i < a.ndims; ++i) end_a += (a.shapes[i] - 1) * a.strides[i] * size_a;
+    for (uint32_t i = 0; i < b.ndims; ++i) end_b += (b.shapes[i] - 1) * b.strides[i] * size_b;
+    const int64_t distance = reinterpret_cast<intptr_t>(b.data()) - reinterpret_cast<intptr_t>(a.data());
+    if (__builtin_expect(distance >= end_a || -distance >= end_b, 1)) return false;
+    if (size_a != size_b || a.ndims != b.ndims || distance % size_a != 0) return true;
+    for (uint32_t i = 0; i < a.ndims; ++i) {
+        if (a.strides[i] != b.strides[i] && (a.shapes[i] > 1 || b.shapes[i] > 1)) return true;
+    }
+    return boxes_meet(a, b, distance / size_a, 0);
 }
 
 // Runs operation `number` of a kernel, which has no native form, on `words`; writes what went wrong, if not 0.
