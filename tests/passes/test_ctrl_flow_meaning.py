@@ -276,3 +276,26 @@ def test_a_name_of_all_paths_that_do_not_escape_is_known_behind_the_branch(again
     wanted = IRPropertySet()
     wanted.insert(IRProperty.UseAfterDef)
     assert not [d for d in FACTS.establish(wanted, result) if d.is_error]
+
+
+def test_a_tile_whose_extent_a_branch_computes_stays_in_it():
+    text = """
+    @InCore
+    def run(self, n: idx, x: f32[8, 8]) -> idx:
+        for i, (s,) in pl.range(n, init_values=(0,)):
+            if i > 1:
+                if i > 3:
+                    continue
+                m = i % 4 + 1
+                t = pl.load(x, [0, 0], [8, 8], valid_shape=[m, 8])
+                pl.store(pl.add(t, 1.0), [0, 0], x)
+            else:
+                continue
+            r = pl.yield_(s + 1)
+        return r
+    """
+    wanted = IRPropertySet()
+    wanted.insert(IRProperty.UseAfterDef)
+    result = lower(parse(textwrap.dedent(text)))
+    assert not escapes(result)
+    assert not [d for d in FACTS.establish(wanted, result) if d.is_error]

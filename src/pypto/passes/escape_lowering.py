@@ -31,6 +31,7 @@ from ..ir.stmt import (
     attach_leading_comments,
     seq,
 )
+from ..ir.traversal import own_type_expressions, walk
 from ..ir.tree import flatten_to_stmts
 from ..ir.type import BOOL_TYPE, ArrayType, Type
 from .any_value import any_value
@@ -218,10 +219,15 @@ class BodyLowering:
         if not self._carries or stmt.return_vars:
             return []
         seen = self._occurrences
+        ends = _assigned(then), _assigned(other)
+        inside = {var for part in ends for var in part or ()}
         return [
             var
-            for var in _on_all_paths(_assigned(then), _assigned(other)) or ()
-            if seen.last_use[var] > seen.definitions[var][0] and undefined_value(var.type, stmt.span) is not None
+            for var in _on_all_paths(*ends) or ()
+            if seen.last_use[var] > seen.definitions[var][0]
+            # A tile whose extent the branch computes has no name outside.
+            and not any(node in inside for e in own_type_expressions(var) for node in walk(e))
+            and undefined_value(var.type, stmt.span) is not None
         ]
 
     def _branch_results(self, stmt: IfStmt) -> tuple[list[Var], list[Stmt]]:
