@@ -118,6 +118,12 @@ FEATURES = {
     "tensor.read in a condition": 20,
     "nested call": 40,
     "nested launch": 2,
+    "ragged tile": 15,
+    "valid extent known at run time": 12,
+    "ragged tiles carried": 4,
+    "ragged tile of a branch": 4,
+    "tile changed in place": 4,
+    "selection by a mask": 1,
 }
 
 
