@@ -115,7 +115,8 @@ class CppExpressions:
             known = type(e.right) is x.ConstInt and 0 <= e.right.value < 64
             return ["(", e.left, f" {_SHIFT[cls]} ", *([e.right] if known else self._checked(e, "shift")), ")"]
         if cls in _PREFIX:
-            return [f"({_PREFIX[cls]}", e.operand, ")"]
+            negative = type(e.operand) in (x.ConstInt, x.ConstFloat) and e.operand.value < 0  # '--' is something else
+            return [f"({_PREFIX[cls]}", *(["(", e.operand, ")"] if negative else [e.operand]), ")"]
         if cls is x.Cast:
             return [f"static_cast<{scalar_type(e.dtype)}>(", e.operand, ")"]
         if cls is Call:
