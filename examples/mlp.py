@@ -9,7 +9,7 @@ import numpy as np
 import pypto.language as pl
 
 ROWS, COLS, STEP = 256, 128, 512  # the block of a task, and how much of the inner dimension it loads at a time
-FEW, WIDE = 16, 1024  # so few rows wait for the weights, and wide blocks of these stream fast
+FEW, WIDE = 16, 2048  # so few rows wait for the weights, and wide blocks of these stream fast
 
 
 @pl.jit.inline
@@ -32,23 +32,24 @@ def narrow(value: pl.Tensor, like: pl.Tensor):
 @pl.jit
 def gelu_mlp(x: pl.Tensor, up: pl.Tensor, down: pl.Tensor, out: pl.Out[pl.Tensor]):
     rows = x.shape[0]
-    wide = WIDE if up.shape[1] % WIDE == 0 else WIDE // 2
-    tall = ROWS if rows % ROWS == 0 else ROWS // 2
-    band, cols = min(tall, rows), min(wide if rows <= FEW else COLS, x.shape[1])
-    hidden = pl.create_tensor([rows, up.shape[1]], dtype=x.dtype)
+    model, inner = down.shape[1], up.shape[1]
+    band = min(rows, ROWS if rows % ROWS == 0 else ROWS // 2)
+    up_cols = min(inner // (4 if inner <= 4 * WIDE else 8) if rows <= FEW else COLS, inner)
+    down_cols = min(model // 2 if rows <= FEW else COLS, model)
+    hidden = pl.create_tensor([rows, inner], dtype=x.dtype)
     for row in pl.parallel(0, rows, band):
-        for col in pl.parallel(0, up.shape[1], cols):
+        for col in pl.parallel(0, inner, up_cols):
             with pl.at(level=pl.Level.CORE_GROUP, name_hint="gelu_up"):
-                t = product(x, up, row, col, band, cols)
+                t = product(x, up, row, col, band, up_cols)
                 power = (t + t * t * t * 0.044715) * -1.5957691  # the form with tanh, written with exp
                 active = narrow(t / (pl.exp(power) + 1.0), hidden)
-                hidden[row : row + band, col : col + cols] = active
+                hidden[row : row + band, col : col + up_cols] = active
     for row in pl.parallel(0, rows, band):
-        for col in pl.parallel(0, down.shape[1], cols):
+        for col in pl.parallel(0, model, down_cols):
             with pl.at(level=pl.Level.CORE_GROUP, name_hint="down"):
-                total = product(hidden, down, row, col, band, cols)
+                total = product(hidden, down, row, col, band, down_cols)
                 result = narrow(total, out)
-                out[row : row + band, col : col + cols] = result
+                out[row : row + band, col : col + down_cols] = result
     return out
 
 

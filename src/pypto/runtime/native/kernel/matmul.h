@@ -799,6 +799,7 @@ struct Streamed {
             const int64_t columns = smaller(width, n - j);
             for (int64_t at = 0; at < words; at += kWords) {
                 for (int64_t i = 0; i < columns; i += kColumns) {
+                    fetch((at + kWords) * kGroup, j + i);
                     U32 right[kWords][2];
                     take_columns(right, at * kGroup, j + i, columns - i);
                     if (at == 0) {
@@ -843,6 +844,14 @@ struct Streamed {
             unrolled(each, [&](auto w) __attribute__((always_inline)) {
                 Policy::pair(right[w], copy[w * kGroup], kColumns);
             });
+        }
+    }
+
+    // Asks for the rows that are multiplied next.
+    PTO_MM_INLINE void fetch(int64_t first, int64_t column) const {
+        const B* from = b + first * b_row + column;
+        for (int64_t r = 0; r < kWords * kGroup; ++r, from += b_row) {
+            for (int64_t i = 0; i < kColumns; i += 64 / static_cast<int64_t>(sizeof(B))) __builtin_prefetch(from + i, 0, 2);
         }
     }
 
