@@ -70,7 +70,10 @@ class BoundCall:
         if type(value) is not ArrayValue:
             return None
         for i, own in enumerate(self.values):
-            if type(own) is ArrayValue and (own is value or _same_view(own.data, value.data)):
+            if own is value:
+                return i
+        for i, own in enumerate(self.values):
+            if type(own) is ArrayValue and _same_view(own.data, value.data):
                 return i
         return None
 

@@ -191,7 +191,10 @@ class HostProgram:
         self._positions = positions
         self._order_reads = order_reads
         self._bindings = bindings
+        # Made by earlier runs, for later ones.
         self._tables: dict[tuple[int, bool], _KernelTable] = {}
+        self._frames: list[_Frame] = []
+        self._options: tuple[Any, Options | None] = None, None
 
     def run(self, tensors: Sequence[Any], scalars: Sequence[Any] = (), options: RunOptions | None = None) -> RunResult:
         """Run once. ``tensors``: arrays, which the program reads and writes in place; ``scalars``: ints, bools, NumPy
@@ -202,31 +205,19 @@ class HostProgram:
         """
         options = options or RunOptions()
         runtime = task_runtime(options.sanitize)
-        arguments = [_tensor_argument(t, i) for i, t in enumerate(tensors)]
         values = [_scalar_bits(s, i) for i, s in enumerate(scalars)]
         if options.isolate:
-            return self._run_isolated(runtime, tensors, arguments, values, options)
+            return self._run_isolated(runtime, tensors, values, options)
         runtime.bind(self._library)
-        table = self._tables.get((id(runtime), options.by_parts))
-        if table is None:
-            table = self._tables[id(runtime), options.by_parts] = _KernelTable(self.kernels, runtime, options.by_parts)
-        args = (TensorArgument * max(len(tensors), 1))(*arguments)
-        bits = (u64 * max(len(scalars), 1))(*values)
-        program = Program(
-            entry=self._entry,
-            config=self._config,
-            kernels=table.address,
-            kernel_count=len(self.kernels),
-            tensor_count=len(tensors),
-            scalar_count=len(scalars),
-            tensors=ctypes.addressof(args),
-            scalars=ctypes.addressof(bits),
-        )
+        frame = self._frames.pop() if self._frames else _Frame(self._entry, self._config)
+        frame.set(tensors, values, self._table(runtime, options.by_parts))
         report = Report()
         native = self._native_options(options)
-        handle = runtime.library.pto_run(ctypes.byref(program), ctypes.byref(native), ctypes.byref(report))
+        handle = runtime.library.pto_run(ctypes.byref(frame.program), ctypes.byref(native), ctypes.byref(report))
         if handle is None:  # threads that never end use all of it
-            _ABANDONED.append((program, native, table, args, bits, tensors))
+            _ABANDONED.append((frame, native, tensors))
+        else:
+            self._frames.append(frame)
         try:
             if report.code:
                 raise _raised_in_python(report) or self._error(report)
@@ -236,6 +227,12 @@ class HostProgram:
                 runtime.library.pto_free(handle)
         return self._checked(RunResult(report.counters, records), options)
 
+    def _table(self, runtime: TaskRuntime, by_parts: bool) -> _KernelTable:
+        table = self._tables.get((id(runtime), by_parts))
+        if table is None:
+            table = self._tables[id(runtime), by_parts] = _KernelTable(self.kernels, runtime, by_parts)
+        return table
+
     def record(self, result: RunResult) -> RunRecord:
         """What a recorded run did, in the form that time lines, edge lists and the search for races read."""
         from .native_records import run_record
@@ -244,8 +241,12 @@ class HostProgram:
         return run_record(result.records, names, self.arguments, self._position if self._positions else None)
 
     def _native_options(self, options: RunOptions) -> Options:
-        made = _native_options(options)
-        made.order_reads = options.order_reads or self._order_reads
+        workers = options.workers if options.workers is not None else usable_cores()
+        known, made = self._options
+        if made is None or known != (options, workers):
+            made = _native_options(options, workers)
+            made.order_reads = options.order_reads or self._order_reads
+            self._options = (options, workers), made
         return made
 
     def _checked(self, result: RunResult, options: RunOptions) -> RunResult:
@@ -263,7 +264,6 @@ class HostProgram:
         self,
         runtime: TaskRuntime,
         tensors: Sequence[Any],
-        arguments: Sequence[TensorArgument],
         scalars: Sequence[int],
         options: RunOptions,
     ) -> RunResult:
@@ -292,7 +292,7 @@ class HostProgram:
                 for kernel in self.kernels
             ],
             [(symbol_at(take, "a binding"), symbol_at(give, "a binding")) for take, give in self._bindings],
-            list(zip(map(np.asanyarray, tensors), arguments, strict=True)),
+            [(np.asanyarray(tensor), _tensor_argument(tensor, i)) for i, tensor in enumerate(tensors)],
             scalars,
             self._native_options(options),
         )
@@ -349,6 +349,41 @@ def _raised_in_python(report: Report) -> BaseException | None:
     return _raised.pop(int(match[1]), None) if match is not None else None
 
 
+class _Frame:
+    """What a run hands to the runtime, which does not change it. A later run sets what is different then."""
+
+    def __init__(self, entry: int | None, config: int | None) -> None:
+        self.program = Program(entry=entry, config=config)
+        self._seen: list[Any] = []  # of each tensor shape, strides, dtype
+        self._tensors: Any = None
+        self._scalars: Any = None
+        self._table: _KernelTable | None = None
+
+    def set(self, tensors: Sequence[Any], scalars: Sequence[int], table: _KernelTable) -> None:
+        """The arguments of the next run."""
+        program = self.program
+        if self._tensors is None or len(tensors) != program.tensor_count or len(scalars) != program.scalar_count:
+            self._seen = [None] * len(tensors)
+            self._tensors = (TensorArgument * max(len(tensors), 1))()
+            self._scalars = (u64 * max(len(scalars), 1))()
+            program.tensor_count, program.tensors = len(tensors), ctypes.addressof(self._tensors)
+            program.scalar_count, program.scalars = len(scalars), ctypes.addressof(self._scalars)
+        if table is not self._table:
+            self._table = table
+            program.kernels, program.kernel_count = table.address, table.count
+        for i, tensor in enumerate(tensors):
+            array = np.asanyarray(tensor)
+            seen = (array.shape, array.strides, array.dtype)
+            if seen != self._seen[i]:
+                self._tensors[i] = _tensor_argument(array, i)
+                self._seen[i] = seen
+            else:
+                argument = self._tensors[i]
+                argument.data = argument.base = array.__array_interface__["data"][0]
+        for i, bits in enumerate(scalars):
+            self._scalars[i] = bits
+
+
 class _KernelTable:
     """The kernels as the runtime takes them, with Python functions wrapped."""
 
@@ -357,6 +392,7 @@ class _KernelTable:
         self._alive: list[Any] = []
         self._table = (KernelInfo * max(len(kernels), 1))()
         self.address = ctypes.addressof(self._table)
+        self.count = len(kernels)
         for i, kernel in enumerate(kernels):
             self._table[i].function = self._function(kernel)
             self._table[i].name = kernel.name.encode()
@@ -405,8 +441,7 @@ def address_of(function: Any) -> int | None:
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def _native_options(options: RunOptions) -> Options:
-    workers = options.workers if options.workers is not None else usable_cores()
+def _native_options(options: RunOptions, workers: int) -> Options:
     if workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
     made = Options(workers=workers, seed=options.seed & (2**64 - 1), clusters=workers)

@@ -23,6 +23,8 @@ from .scalar_args import from_bits
 
 def allocated(results: Results, function: Function, args: Sequence[Any]) -> list[Any]:
     """An array for each parameter that the host adds; ``args``: those of the caller."""
+    if not results.made:
+        return []
     known: dict[Any, int] = {}
     for param, arg in zip(function.params, args, strict=False):
         if isinstance(param.type, TensorType):
