@@ -29,9 +29,10 @@ from ..ir.enums import ArgDirection, ForKind
 from ..ir.expr import Call, IterArg, Submit, Var
 from ..ir.mutator import IRMutator
 from ..ir.node import FrozenDict, FrozenList
-from ..ir.stmt import AssignStmt, BreakStmt, ContinueStmt, RuntimeScopeStmt, SeqStmts, Stmt, YieldStmt
+from ..ir.stmt import AssignStmt, BreakStmt, ContinueStmt, SeqStmts, Stmt, YieldStmt
 from ..ir.traversal import walk
-from ..ir.tree import flatten_to_stmts, get_last_yield_stmt, walk_stmts, with_last_yield
+from ..ir.tree import get_last_yield_stmt, walk_stmts, with_last_yield
+from .host_entry import statements_of
 
 
 class Turns(IRMutator):
@@ -50,7 +51,7 @@ class Turns(IRMutator):
 
     def _loop(self, loop: Any, before: Any) -> Stmt:
         # The names are those of the loop as it was; what changed inside it carries nothing of this loop.
-        creates = {stmt.var: stmt for stmt in _own_statements(loop.body) if self._is_made(stmt)}
+        creates = {stmt.var: stmt for stmt in statements_of(loop.body) if self._is_made(stmt)}
         last = get_last_yield_stmt(before.body)
         if not creates or last is None:
             return loop  # type: ignore[no-any-return]
@@ -70,13 +71,6 @@ class Turns(IRMutator):
         if type(stmt) is not AssignStmt or stmt.var not in self._made or type(stmt.value) is not Call:
             return False
         return not any(isinstance(node, Var) for node in walk(stmt.value))  # the same shape each time
-
-
-def _own_statements(body: Stmt) -> list[Any]:
-    found = flatten_to_stmts(body)
-    while len(found) == 1 and type(found[0]) is RuntimeScopeStmt and not found[0].manual:
-        found = flatten_to_stmts(found[0].body)
-    return list(found)
 
 
 def _taking_turns(loop: Any, create: Any) -> tuple[Any, list[Stmt]]:

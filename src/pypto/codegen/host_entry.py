@@ -40,12 +40,12 @@ def with_entry(program: Program, name: str) -> Program:
         kernel = function.replace(name=_free(program, f"{name}_kernel"))
         program = program.with_functions([*program.functions.values(), kernel, _launcher(name, kernel)])
     elif function.func_type is FunctionType.Opaque:
-        program = _replaced(program, _orchestration(function))
+        program = replaced(program, _orchestration(function))
     program = _flat(program, name)
     function = program.get_function(name)
     assert function is not None
     body = _Unlevelled().visit_stmt(function.body)
-    return program if body is function.body else _replaced(program, function.replace(body=body))
+    return program if body is function.body else replaced(program, function.replace(body=body))
 
 
 class _Unlevelled(IRMutator):
@@ -66,7 +66,8 @@ def _free(program: Program, name: str) -> str:
     return name
 
 
-def _replaced(program: Program, function: Function) -> Program:
+def replaced(program: Program, function: Function) -> Program:
+    """The program with another function of the same name."""
     return program.with_functions([function if f.name == function.name else f for f in program.functions.values()])
 
 
@@ -133,7 +134,7 @@ def _flat(program: Program, name: str) -> Program:
         if not _calls(function) & set(others):
             break
         function = function.replace(body=_Inlining(others).visit_stmt(function.body))
-    return _replaced(program, function)
+    return replaced(program, function)
 
 
 def _as_kernel(function: Function) -> Function:
@@ -189,7 +190,7 @@ class _Inlining(IRMutator):
         pairs: list[tuple[Any, Any]] = list(zip(callee.params, call.args, strict=True))
         pairs += symbol_bindings(callee.params, call.args).items()
         body, _ = deep_clone(callee.body, pairs)
-        stmts = _statements(body)
+        stmts = statements_of(body)
         values: list[Any] = []
         if stmts and type(stmts[-1]) is ReturnStmt:
             values = list(stmts.pop().value)
@@ -203,12 +204,12 @@ class _Inlining(IRMutator):
         return SeqStmts(stmts, op.span)
 
 
-def _statements(body: Stmt) -> list[Any]:
-    """The statements of a body; what it makes lives as long as what its caller makes."""
+def statements_of(body: Stmt) -> list[Any]:
+    """The statements of a body, without an AUTO scope around all of them."""
     found = flatten_to_stmts(body)
     while len(found) == 1 and type(found[0]) is RuntimeScopeStmt and not found[0].manual:
         found = flatten_to_stmts(found[0].body)
     return list(found)
 
 
-__all__ = ["with_direct_returns", "with_entry", "with_placement"]
+__all__ = ["replaced", "statements_of", "with_direct_returns", "with_entry", "with_placement"]

@@ -46,6 +46,7 @@ from ..ir.traversal import walk
 from ..ir.tree import walk_stmts
 from ..ir.type import ScalarType, TensorType
 from ..ops.transfer import layout_of
+from .host_entry import replaced
 
 _TAKE = "take_results"
 
@@ -82,7 +83,7 @@ def _handed_over(program: Program, function: Function) -> tuple[Program, Results
         return program, Results([], returned)
     _check_types(function)
     function, made = _with_parameters(function, callees_of(program).names(function))
-    program = _replaced(program, function)
+    program = replaced(program, function)
     returned = list(returned_params(function, program) or ())
     if None not in returned:
         return program, Results(made, returned)
@@ -95,14 +96,8 @@ def _handed_over(program: Program, function: Function) -> tuple[Program, Results
         param_directions=FrozenList([*function.param_directions, ParamDirection.In]),
         body=_Take(taker.name, ticket).visit_stmt(function.body),
     )
-    program = program.with_functions([*_replaced(program, function).functions.values(), taker])
+    program = program.with_functions([*replaced(program, function).functions.values(), taker])
     return program, Results(made, returned, taker)
-
-
-def _replaced(program: Program, function: Function) -> Program:
-    return program.with_functions(
-        [function if f.name == function.name else f for f in program.functions.values()],
-    )
 
 
 def _returned_values(function: Function) -> list[Any]:
