@@ -129,22 +129,12 @@ def test_a_program_that_is_called_often_is_compiled_beside_its_calls(tmp_path, m
     assert executors[0] == "interpreter" and set(executors[1:-1]) <= {"interpreter"}
 
 
-def test_nobody_waits_for_a_compiler_at_the_end_of_a_process(tmp_path):
-    """Here it would never come to an end."""
-    real = find_compiler()
-    slow = tmp_path / "slow-g++"
-    begun = tmp_path / "begun"
-    words = " ".join(map(shlex.quote, real.command))
-    slow.write_text(
-        f'#!/bin/sh\ncase "$*" in *orchestration.cpp*) touch {begun}; exec sleep 60;; *) exec {words} "$@";; esac\n'
-    )
-    slow.chmod(0o755)
-    text = f"""
+PROGRAM = """
 import os, time
 import numpy as np
 import pypto.language as pl
 from pypto import ir
-from pypto.runtime import native_executor
+from pypto.runtime import RunConfig, native_executor
 
 native_executor._OFTEN_NS = 0
 
@@ -156,20 +146,52 @@ class Copy:
             y = pl.store(pl.load(x, [0, 0], [16, 16]), [0, 0], y)
         return y
 
-program = ir.compile(Copy, {str(tmp_path / "out")!r}, dump_passes=False)
+program = ir.compile(Copy, {out!r}, dump_passes=False)
 x, y = np.ones((16, 16), np.float32), np.zeros((16, 16), np.float32)
-while not os.path.exists({str(begun)!r}):
+while not os.path.exists({begun!r}):
     assert program.execute([x, y]).executor == "interpreter"
     time.sleep(0.01)
-print(y.sum())
 """
+
+
+def run_with_slow_compiler(tmp_path, seconds, behind):
+    """What a program prints that goes on while its C++ is being compiled."""
+    real = find_compiler()
+    slow = tmp_path / "slow-g++"
+    begun = tmp_path / "begun"
+    words = " ".join(map(shlex.quote, real.command))
+    slow.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in *orchestration.cpp*) touch {begun}; sleep {seconds};; esac\n'
+        f'exec {words} "$@"\n'
+    )  # fmt: skip
+    slow.chmod(0o755)
     source = tmp_path / "script.py"
-    source.write_text(text)
+    source.write_text(PROGRAM.format(out=str(tmp_path / "out"), begun=str(begun)) + behind)
     environment = {**os.environ, "CXX": str(slow), "PYPTO_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run(
         [sys.executable, str(source)], env=environment, capture_output=True, text=True, timeout=50, check=True
     )
-    assert done.stdout == "256.0\n"
+    return done.stdout
+
+
+def test_nobody_waits_for_a_compiler_at_the_end_of_a_process(tmp_path):
+    """Here it would take longer than the test may."""
+    assert run_with_slow_compiler(tmp_path, 60, "print(y.sum())\n") == "256.0\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_while_a_compiler_is_at_work(tmp_path):
+    """The child has neither the thread that waits for the compiler nor its locks."""
+    behind = """
+child = os.fork()
+y[:] = 0
+print(program.execute([x, y], config=RunConfig(executor="native")).executor, y.sum(), flush=True)
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    assert run_with_slow_compiler(tmp_path, 2, behind) == "native 256.0\n" * 2
 
 
 def test_the_environment_chooses_unless_the_call_does(tmp_path, monkeypatch):

@@ -32,6 +32,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from .background import begin
 from .build_cache import LIBRARY_SUFFIX, LOG, Entry, Manifest, cache_folder, cache_limit, locked, note_growth
 from .compilers import (
     LANGUAGE,
@@ -347,10 +348,6 @@ class _Build:
 
         Of several that fail, the first in order is reported, however long each took: all before it have been compiled.
         """
-        from concurrent.futures import wait
-
-        from .background import begin
-
         units = self.plan.units
         names = [f"{unit.name}.{self.tag}.o" for unit in units]
         results: dict[int, _Result] = {}
@@ -370,7 +367,8 @@ class _Build:
                 worker.result()
         finally:
             failed.append(-1)  # after an interrupt the rest is not begun
-            wait(workers)
+            for worker in workers:
+                worker.wait()
         self._record([(units[index].given, result) for index, result in sorted(results.items())])
         return names
 

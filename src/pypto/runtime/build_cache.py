@@ -148,6 +148,7 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
         yield held is not None
     finally:
         if held is not None:
+            _unlock(held)
             os.close(held)
 
 
@@ -186,6 +187,9 @@ if sys.platform == "win32":
                     return False
                 time.sleep(0.02)
 
+    def _unlock(file: int) -> None:
+        """Closing does it."""
+
 else:
 
     def _lock(file: int, wait: bool) -> bool:
@@ -199,6 +203,11 @@ else:
             # Two processes may build the same library then; each publishes a whole one.
             logger.debug("no locks in this file system: %s", error)
         return True
+
+    def _unlock(file: int) -> None:
+        """A process that was forked meanwhile has the file open, too."""
+        with contextlib.suppress(OSError):  # no locks in this file system
+            fcntl.flock(file, fcntl.LOCK_UN)
 
 
 # --- entries ----------------------------------------------------------------------------------------------------------

@@ -15,13 +15,13 @@ import os
 import shlex
 import shutil
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from .background import ProcessLock
 from .build_cache import LIBRARY_SUFFIX, cache_folder
 from .files import write_file
 from .log import logger
@@ -81,7 +81,7 @@ class _Refused(Exception):
 
 
 _known: dict[tuple[str | None, str | None], Compiler] = {}
-_looking = threading.Lock()
+_looking = ProcessLock()
 
 
 def find_compiler() -> Compiler:

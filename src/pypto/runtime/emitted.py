@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -16,7 +16,7 @@ from ..codegen.runtime_names import HOST
 from ..ir.enums import CoreType
 from ..ir.program import Function, Program
 from ..ir.type import ScalarType, TensorType
-from .background import begin
+from .background import Work, begin
 from .build import BuiltLibrary, build, load
 from .host_executor import CONFIG, ENTRY, HostProgram, Kernel, RunOptions, RunResult
 from .interpreted_kernels import interpreted_kernels
@@ -27,9 +27,6 @@ from .scalar_args import to_bits
 from .taken_results import Taker, allocated
 from .task_records import RunRecord
 from .touched_parts import parts_of_kernels
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 # What the compiler would say of emitted code is not for users. The code is short and each statement runs a few times,
 # so that compiling it well costs more than it gives.
@@ -79,24 +76,24 @@ class Compilation:
         self.code = EmittedCode(program, name)
         self.kernels = _natively(self.code) if native else None
         self._name = name
-        self._future: Future[_Made] | None = None
+        self._work: Work[_Made] | None = None
 
     def start(self) -> None:
         """Begin to compile, on another thread, the task runtime included."""
-        if self._future is None:
-            self._future = begin(self._compile_with_runtime)
+        if self._work is None:
+            self._work = begin(self._compile_with_runtime)
 
     @property
     def is_done(self) -> bool:
         """Whether what was started has ended."""
-        return self._future is not None and self._future.done()
+        return self._work is not None and self._work.done()
 
     def result(self) -> _Made:
         """The library, waiting for it.
 
         Raises :class:`.build.CompileFailed`, :class:`.compilers.CompilerNotFound`.
         """
-        return self._compile() if self._future is None else self._future.result()
+        return self._compile() if self._work is None else self._work.result()
 
     def _compile_with_runtime(self) -> _Made:
         prepare_task_runtime()

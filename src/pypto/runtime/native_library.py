@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from pathlib import Path
 from typing import Any
 
 from ..ir.dtype import DataType
-from .background import begin
+from .background import ProcessLock, begin
 from .build import build, load
 
 SOURCES = Path(__file__).parent / "native"
@@ -307,7 +306,7 @@ RUNTIME_UNITS: tuple[tuple[str, str], ...] = tuple(
     }.items()
 )
 _made: dict[Any, TaskRuntime] = {}  # by sanitizer
-_making = threading.Lock()
+_making = ProcessLock()
 
 
 def task_runtime(sanitize: Any = None) -> TaskRuntime:
