@@ -61,12 +61,17 @@ def begin(function: Callable[..., T], *args: Any) -> Work[T]:
 
 
 class ProcessLock:
-    """A lock, for the life of a module, that is free in a forked child, where its holder does not exist."""
+    """A lock, for the life of a module, that is free in a forked child, where its holder does not exist.
 
-    def __init__(self) -> None:
+    ``delays_fork``: a fork waits until nobody holds it, for what must not be copied to a child half done.
+    """
+
+    def __init__(self, delays_fork: bool = False) -> None:
         self._lock = threading.Lock()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._renew)
+            if delays_fork:
+                os.register_at_fork(before=lambda: self._lock.acquire(), after_in_parent=lambda: self._lock.release())
 
     def _renew(self) -> None:
         self._lock = threading.Lock()

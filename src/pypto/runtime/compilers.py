@@ -82,6 +82,9 @@ class _Refused(Exception):
 
 _known: dict[tuple[str | None, str | None], Compiler] = {}
 _looking = ProcessLock()
+# A child that is forked while pipes are open for writing would keep them open, and who waits for their end would wait for
+# the child.
+_starting = ProcessLock(delays_fork=True)
 
 
 def find_compiler() -> Compiler:
@@ -239,23 +242,28 @@ def run_compiler(
     """Run a compiler in a folder: its exit status and what it said, in English. OSError when it can't be started."""
     import subprocess
 
-    try:
-        done = subprocess.run(
+    with _starting:
+        process = subprocess.Popen(
             list(command),
             cwd=folder,
             env={**os.environ, "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=limit_s,
-            check=False,
         )
-    except subprocess.TimeoutExpired:
-        return 1, f"error: no end after {limit_s:.0f} seconds"
-    text = done.stdout.decode("utf-8", errors="replace")
-    if done.returncode < 0:  # POSIX: the signal that ended it; 9 is what a system short of memory sends
-        text += f"error: ended by signal {-done.returncode}\n"
-    return done.returncode, text
+    with process:
+        try:
+            output, _ = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return 1, f"error: no end after {limit_s:.0f} seconds"
+        except BaseException:  # an interrupt
+            process.kill()
+            raise
+    text = output.decode("utf-8", errors="replace")
+    if process.returncode < 0:  # POSIX: the signal that ended it; 9 is what a system short of memory sends
+        text += f"error: ended by signal {-process.returncode}\n"
+    return process.returncode, text
 
 
 __all__ = [
