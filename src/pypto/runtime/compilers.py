@@ -82,8 +82,8 @@ class _Refused(Exception):
 
 _known: dict[tuple[str | None, str | None], Compiler] = {}
 _looking = ProcessLock()
-# A child that is forked while pipes are open for writing would keep them open, and who waits for their end would wait for
-# the child.
+# A child that is forked while pipes are open for writing would keep them open, and who waits for their end would wait
+# for the child.
 _starting = ProcessLock(delays_fork=True)
 
 
