@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import subprocess
@@ -113,6 +114,28 @@ def test_small_calls_are_interpreted_and_large_ones_native(tmp_path):
     assert program.execute([x, 0, 1.0, y]).executor == "native"
     x, y = arrays()
     assert program.execute([x, 0, 1.0, y]).executor == "native"  # it is compiled now
+
+
+@pytest.mark.parametrize(
+    "rows, config, begins",
+    [(16, None, False), (16, NATIVE, True), (4096, None, True), (4096, INTERPRETER, False)],
+)
+def test_the_task_runtime_is_prepared_when_the_first_call_will_need_it(monkeypatch, rows, config, begins):
+    """Before anything of the program is compiled."""
+    events = []
+    monkeypatch.setattr(native_executor, "prepare_task_runtime", lambda: events.append("runtime"))
+    monkeypatch.setattr(native_executor.NativeExecutor, "make", lambda self: events.append("program") or 1 / 0)
+
+    @pl.jit
+    def copy(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y = pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], y)
+        return y
+
+    x, y = np.ones((rows, 64), np.float32), np.zeros((rows, 64), np.float32)
+    with contextlib.suppress(ZeroDivisionError):
+        copy(x, y, config=config)
+    assert events == (["runtime", "program"] if begins else [])
 
 
 def test_a_program_that_is_called_often_is_compiled_beside_its_calls(tmp_path, monkeypatch):

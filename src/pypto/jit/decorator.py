@@ -267,6 +267,10 @@ class JITFunction:
         self._require_entry()
         config = kwargs.pop("config", None)
         bound, fingerprint, graph = self._bind(args, kwargs, signature_mode=False)
+        if not self._cache:
+            from ..runtime.native_executor import expect_call
+
+            expect_call(bound.values, config)
         compiled = self._compiled(bound, fingerprint, graph, config)
         for member in graph.members:
             if member._extern is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from .._lazy import np
@@ -50,6 +50,19 @@ def chosen_executor(config: RunConfig) -> str:
     return wanted
 
 
+def expect_call(values: Sequence[Any], config: RunConfig | None) -> None:
+    """In front of the first compilation of a program that is called: if the call will run natively, begin with what it
+    needs whatever the program is. ``values``: its arguments."""
+    config = config or RunConfig()
+    wanted = chosen_executor(config) if config.platform == "cpu" else "interpreter"
+    if wanted == "native" or (wanted == "auto" and _are_large(values)):
+        prepare_task_runtime()
+
+
+def _are_large(arrays: Iterable[Any]) -> bool:
+    return sum(getattr(array, "nbytes", 0) for array in arrays) >= _LARGE_BYTES
+
+
 class NativeExecutor:
     """Runs one entry of a program natively. ``lower`` gives the program behind all passes."""
 
@@ -79,7 +92,7 @@ class NativeExecutor:
             return False
         if self.is_made or self.interpreted_ns > _LONG_NS:
             return True
-        if sum(v.data.nbytes for v in values if type(v) is ArrayValue) >= _LARGE_BYTES:
+        if _are_large(v.data for v in values if type(v) is ArrayValue):
             return True
         if self.interpreted_ns <= _OFTEN_NS:
             return False
@@ -174,4 +187,4 @@ def _tell_once(reason: str) -> None:
         logger.warning("the interpreter runs programs: %s", reason)
 
 
-__all__ = ["EXECUTORS", "NativeExecutor", "NotNative", "chosen_executor"]
+__all__ = ["EXECUTORS", "NativeExecutor", "NotNative", "chosen_executor", "expect_call"]
