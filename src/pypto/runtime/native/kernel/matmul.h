@@ -770,8 +770,8 @@ struct Blocked {
 
 // --- some rows: b streams by ------------------------------------------------------------------------------------------
 
-// Up to kSome rows of a, by a b whose rows are contiguous, in long runs: packing it would take longer than it saves. Sums of
-// some columns stay in the second cache meanwhile.
+// Up to kStreamedRows rows of a, by a b whose rows are contiguous, in long runs: packing it would take longer than it saves.
+// Sums of some columns stay in the second cache meanwhile.
 template <class Policy, class A, class B>
 struct Streamed {
     static constexpr int kGroup = Policy::kGroup;
