@@ -80,15 +80,29 @@ def test_softmax_is_three_loops_and_keeps_its_exponentials() -> None:
     assert made.scratch < 64 * 100 * 4 * 2 + 1024  # the scratch operands of the reductions, and one row
 
 
-@pytest.mark.parametrize("columns, ahead", [(1024, True), (1023, False), (512, False)])
-def test_long_rows_of_large_tensors_are_asked_for_ahead(columns: int, ahead: bool) -> None:
-    """The next row, and room for the results, in the loop over exponentials."""
+@pytest.mark.parametrize(
+    "rows, columns, ahead, streamed",
+    [(2048, 1024, True, False), (8192, 1024, True, True), (65536, 1023, False, False), (512, 512, False, False)],
+)
+def test_long_rows_of_large_tensors(rows: int, columns: int, ahead: bool, streamed: bool) -> None:
+    """The next row is asked for in the loop over exponentials, and so is room for the results, unless they go around the
+    caches."""
     b = Builder("softmax")
-    x = b.load(b.param(matrix(2048, columns)), [8, columns])
-    b.op("tile.store", softmax(b, x), extents([0, 0]), b.param(matrix(2048, columns), ParamDirection.Out))
-    before, found, behind = source(b).text.partition("pto::fetch<0>(next0 + b, e - b);")
+    x = b.load(b.param(matrix(rows, columns)), [8, columns])
+    b.op("tile.store", softmax(b, x), extents([0, 0]), b.param(matrix(rows, columns), ParamDirection.Out))
+    text = source(b).text
+    before, found, behind = text.partition("pto::fetch<0>(next0 + b, e - b);")
     assert bool(found) is ahead
-    assert not ahead or ("exp" not in before and "pto::fetch<1>" in behind.partition("exp")[0])
+    assert not ahead or "exp" not in before
+    assert ("pto::fetch<1>" in behind.partition("exp")[0]) is (ahead and not streamed)
+    assert ("pto::stream(" in text) is ("pto::end_streams();" in text) is streamed
+
+
+def test_results_that_are_read_are_not_streamed() -> None:
+    b = Builder("change")
+    x = b.param(matrix(8192, 1024), ParamDirection.InOut)
+    b.op("tile.store", b.op("tile.exp", b.load(x, [8, 1024])), extents([0, 0]), x)
+    assert "pto::stream(" not in source(b).text
 
 
 def test_cheap_values_are_computed_again() -> None:

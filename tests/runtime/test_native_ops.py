@@ -453,9 +453,10 @@ EXACT, ROUNDED = 150, 50
 def chains() -> tuple[Native, list[Chain]]:
     made = [Chain(f"chain_{seed}", seed, exact=seed < EXACT) for seed in range(EXACT + ROUNDED)]
     # Long rows of large tensors are done by parts: here all of 64 columns and more.
-    with mock.patch.multiple(rows, _FAR_BYTES=0, _LONG_ROW=64, _PART=16):
+    with mock.patch.multiple(rows, _FAR_BYTES=0, _LONG_ROW=64, _PART=16, _STREAMED_BYTES=0, _STREAMED_PART=24):
         native = Native([chain.function for chain in made], per_source=16)
-    assert any("pto::fetch" in native.text(chain.function) for chain in made)
+    for found in ("pto::fetch<0>", "pto::stream("):
+        assert any(found in native.text(chain.function) for chain in made)
     return native, made
 
 

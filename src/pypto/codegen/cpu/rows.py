@@ -26,6 +26,9 @@ _CHEAP = 3
 _FAR_BYTES = 4 << 20
 _LONG_ROW = 1024
 _PART = 256
+# Results that no cache will hold are written around it, by parts of so many elements: memory need not be read for that.
+_STREAMED_BYTES = 32 << 20
+_STREAMED_PART = 512
 _COSTS = {"pto::math::m": 1, "pto::math": 20, "pto::quotient": 4, "pto::converted": 3}
 
 
@@ -166,6 +169,8 @@ class RowPrinter:
                     self._loop(columns, sinks, (at, columns) == fetching)
         for _ in range(opened):
             out.close()
+        if any(self._is_streamed(node) for node in group.stores):
+            out.line("pto::end_streams();")
 
     # --- which loops --------------------------------------------------------------------------------------------------
 
@@ -243,9 +248,21 @@ class RowPrinter:
                 self._out.line(f"{storage(array.dtype)}* const {name} = {there} ? {row} + {step} : {row};")
                 found.append(f"pto::fetch<0>({name} + b, e - b);")
         for node in self._group.stores:
-            if node.level > level and node.target is not None and _is_far(node.target):
+            if node.level > level and node.target is not None and _is_far(node.target) and not self._is_streamed(node):
                 found.append(f"pto::fetch<1>({self._pointer(node.target)} + b, e - b);")
         return found
+
+    def _is_streamed(self, node: Node) -> bool:
+        """Whether a value is written around the caches."""
+        target = node.target
+        return (
+            target is not None
+            and not node.narrow
+            and not node.atomic
+            and target.strides[-1] == 1
+            and _is_far(target, _STREAMED_BYTES)
+            and all(array.root is not target.root for array in self._group.reads)
+        )
 
     # --- printing -----------------------------------------------------------------------------------------------------
 
@@ -317,9 +334,20 @@ class RowPrinter:
                     self._pointer(inner.keep)
         asked = self._fetch(sinks[0].level - (sinks[0].fold != "")) if fetches else []
         begin, end = "0", str(product([*self._group.rows, columns]) if self._flat else columns)
-        if asked:
-            out.open(f"for (int64_t b = 0; b < {end}; b += {_PART}) {{")
-            out.line(f"const int64_t e = b + {_PART} < {end} ? b + {_PART} : {end};")
+        streamed: dict[Node, tuple[str, Array]] = {}
+        for node in sinks:
+            if node.target is not None and self._is_streamed(node):
+                streamed[node] = f"w{node.number}", node.target
+        if asked or streamed:
+            step = f"b + {_PART}"
+            for name, target in streamed.values():
+                kind = storage(target.dtype)
+                out.line(f"alignas(64) {kind} {name}[{_STREAMED_PART} + 64 / sizeof({kind})];")
+                # Parts end where lines of memory do.
+                step = f"pto::streamed_part({self._pointer(target)}, b, {_STREAMED_PART})"
+            out.open(f"for (int64_t b = 0, e; b < {end}; b = e) {{")
+            out.line(f"e = {step};")
+            out.line(f"if (e > {end}) e = {end};")
             for line in asked:
                 out.line(line)
             begin, end = "b", "e"
@@ -336,9 +364,12 @@ class RowPrinter:
                 self._fold(node, value)
             else:
                 assert node.target is not None
-                out.line(_stored(node, f"&{self._element(node.target)}", value))
+                place = f"{streamed[node][0]}[c - b]" if node in streamed else self._element(node.target)
+                out.line(_stored(node, f"&{place}", value))
         out.close()
-        if asked:
+        if asked or streamed:
+            for name, target in streamed.values():
+                out.line(f"pto::stream({self._pointer(target)} + b, {name}, e - b);")
             out.close()
         for node in sinks:
             if node.fold:
@@ -424,14 +455,14 @@ class RowPrinter:
             self._out.line(f"{name} = pto::rounded<{storage(node.dtype)}>({name});")
 
 
-def _is_far(array: Array) -> bool:
-    """Whether an array is long rows of a tensor that no cache near a core holds."""
+def _is_far(array: Array, least: int | None = None) -> bool:
+    """Whether an array is long rows of a tensor that has so many bytes; by default more than a cache near a core."""
     if not isinstance(array.root, Var) or not isinstance(array.shape[-1], int) or array.shape[-1] < _LONG_ROW:
         return False
     size: Size = max(array.dtype.get_bit() // 8, 1)
     for extent in array.root.type.shape:  # type: ignore[attr-defined]
         size = times(size, extent.value if type(extent) is ConstInt else 1)
-    return isinstance(size, int) and size >= _FAR_BYTES
+    return isinstance(size, int) and size >= (_FAR_BYTES if least is None else least)
 
 
 def _is_kept(value: Node, sink: Node) -> bool:

@@ -209,6 +209,48 @@ inline char* kernel_arena(size_t bytes) {
 
 // --- memory ahead ---------------------------------------------------------------------------------------------------
 
+// Where the next part of a row ends that is streamed: `size` behind `begin`, or a little more, at a line of memory.
+template <typename T>
+PTO_INLINE int64_t streamed_part(const T* row, int64_t begin, int64_t size) {
+    const uintptr_t end = reinterpret_cast<uintptr_t>(row + begin + size);
+    return begin + size + static_cast<int64_t>(-end % 64 / sizeof(T));
+}
+
+// Writes elements around the caches: whole lines, the rest as usual.
+template <typename T>
+inline void stream(T* to, const T* from, int64_t count) {
+    int64_t at = 0;
+#if defined(__AVX__)
+    constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
+    at = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % 64 / sizeof(T));
+    if (at > count) at = count;
+    memcpy(to, from, static_cast<size_t>(at) * sizeof(T));
+    for (; at + line <= count; at += line) {
+#if defined(__AVX512F__)
+        typedef float Line __attribute__((vector_size(64)));
+        Line all;
+        memcpy(&all, from + at, sizeof all);
+        __asm__("vmovntps %1, %0" : "=m"(*reinterpret_cast<Line*>(to + at)) : "v"(all));
+#else
+        typedef float Part __attribute__((vector_size(32)));
+        for (int64_t half = 0; half < line; half += line / 2) {
+            Part part;
+            memcpy(&part, from + at + half, sizeof part);
+            __asm__("vmovntps %1, %0" : "=m"(*reinterpret_cast<Part*>(to + at + half)) : "x"(part));
+        }
+#endif
+    }
+#endif
+    memcpy(to + at, from + at, static_cast<size_t>(count - at) * sizeof(T));
+}
+
+// Others see what was streamed from here on.
+PTO_INLINE void end_streams() {
+#if defined(__AVX__)
+    __asm__ volatile("sfence" ::: "memory");
+#endif
+}
+
 // Asks for elements that are read, or written, soon.
 template <int kWrite, typename T>
 PTO_INLINE void fetch(const T* from, int64_t count) {
