@@ -341,9 +341,8 @@ class RowPrinter:
         if asked or streamed:
             step = f"b + {_PART}"
             for name, target in streamed.values():
-                kind = storage(target.dtype)
-                out.line(f"alignas(64) {kind} {name}[{_STREAMED_PART} + 64 / sizeof({kind})];")
-                # Parts end where lines of memory do.
+                # Parts end where lines of memory do, of one of the targets: up to a line of bytes behind.
+                out.line(f"alignas(64) {storage(target.dtype)} {name}[{_STREAMED_PART} + 64];")
                 step = f"pto::streamed_part({self._pointer(target)}, b, {_STREAMED_PART})"
             out.open(f"for (int64_t b = 0, e; b < {end}; b = e) {{")
             out.line(f"e = {step};")

@@ -227,12 +227,12 @@ inline void stream(T* to, const T* from, int64_t count) {
     memcpy(to, from, static_cast<size_t>(at) * sizeof(T));
     for (; at + line <= count; at += line) {
 #if defined(__AVX512F__)
-        typedef float Line __attribute__((vector_size(64)));
+        typedef float Line __attribute__((vector_size(64), may_alias));
         Line all;
         memcpy(&all, from + at, sizeof all);
         __asm__("vmovntps %1, %0" : "=m"(*reinterpret_cast<Line*>(to + at)) : "v"(all));
 #else
-        typedef float Part __attribute__((vector_size(32)));
+        typedef float Part __attribute__((vector_size(32), may_alias));
         for (int64_t half = 0; half < line; half += line / 2) {
             Part part;
             memcpy(&part, from + at + half, sizeof part);
