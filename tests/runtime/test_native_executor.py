@@ -209,7 +209,8 @@ def test_a_fork_while_a_compiler_is_at_work(tmp_path):
     behind = """
 child = os.fork()
 y[:] = 0
-print(program.execute([x, y], config=RunConfig(executor="native")).executor, y.sum(), flush=True)
+outcome = program.execute([x, y], config=RunConfig(executor="native"))
+os.write(1, f"{outcome.executor} {y.sum()}\\n".encode())
 if child == 0:
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
