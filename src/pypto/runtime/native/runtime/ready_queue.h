@@ -79,9 +79,10 @@ class ReadyQueue {
 
    private:
     static void prefetch(Work work) {
-        const char* record = reinterpret_cast<const char*>(work & ~Work{1});
-        __builtin_prefetch(record, 1);
-        __builtin_prefetch(record + 64);
+        // Numbers, not pointers: a slot that was never filled holds anything.
+        const Work record = work & ~Work{1};
+        __builtin_prefetch(reinterpret_cast<const char*>(record), 1);
+        __builtin_prefetch(reinterpret_cast<const char*>(record + 64));
     }
 
     alignas(64) std::atomic<uint32_t> head_{0};
