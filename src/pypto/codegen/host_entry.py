@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..analysis.callees import Callees
-from ..ir.call_types import symbol_bindings
+from ..ir.call_types import named_results, result_type, symbol_bindings
 from ..ir.enums import ArgDirection, FunctionType, Level, ParamDirection, Role
 from ..ir.expr import Call, GlobalVar, Submit, TupleGetItemExpr, Var
 from ..ir.mutator import IRMutator
@@ -94,19 +94,9 @@ def _launcher(name: str, kernel: Function) -> Function:
     ]
     returns = next((s for s in walk_stmts(copied.body) if type(s) is ReturnStmt), None)
     types = [v.type for v in returns.value] if returns is not None else []
-    kind = () if not types else (types[0],) if len(types) == 1 else (TupleType(types),)
-    call = Call(GlobalVar(kernel.name), params, {}, {"arg_directions": directions}, *kind, span)
-    stmts: list[Stmt]
-    if not types:
-        stmts = [EvalStmt(call, span), ReturnStmt([], span)]
-    else:
-        whole = Var("ret", call.type, span)
-        parts: list[Any] = [whole]
-        stmts = [AssignStmt(whole, call, span)]
-        if len(types) > 1:
-            parts = [Var(f"ret_{i}", t, span) for i, t in enumerate(types)]
-            stmts += [AssignStmt(v, TupleGetItemExpr(whole, i, span), span) for i, v in enumerate(parts)]
-        stmts.append(ReturnStmt(parts, span))
+    call = Call(GlobalVar(kernel.name), params, {}, {"arg_directions": directions}, *result_type(types), span)
+    results = [Var(f"ret_{i}" if len(types) > 1 else "ret", t, span) for i, t in enumerate(types)]
+    stmts = [*named_results(call, results, lambda: "ret"), ReturnStmt(results, span)]
     both = list(zip(params, kernel.param_directions, strict=True))
     return Function(name, both, kernel.return_types, SeqStmts(stmts, span), span, FunctionType.Orchestration)
 

@@ -40,6 +40,7 @@ from ..analysis.buffer_names import BufferNames
 from ..analysis.callees import callees_of
 from ..analysis.constants import constant_int
 from ..analysis.made_inside import bodies_handing_out_buffers
+from ..ir.call_types import named_results, result_type
 from ..ir.dtype import DataType
 from ..ir.enums import ArgDirection, ArgEffect, FunctionType, ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, MakeTuple, Submit, TupleGetItemExpr, Var, index_const
@@ -160,17 +161,8 @@ class _Outliner(IRMutator):
             else ArgDirection.Input
             for v in args
         ]
-        kind = () if not types else (types[0],) if len(types) == 1 else (TupleType(types),)
-        call = Call(GlobalVar(name), args, {}, {"arg_directions": passed}, *kind, body.span)
-        if not results:
-            return [EvalStmt(call, body.span)]
-        if len(results) == 1:
-            return [AssignStmt(results[0], call, body.span)]
-        whole = Var("ret", call.type, body.span)
-        return [
-            AssignStmt(whole, call, body.span),
-            *(AssignStmt(v, TupleGetItemExpr(whole, i, body.span), body.span) for i, v in enumerate(results)),
-        ]
+        call = Call(GlobalVar(name), args, {}, {"arg_directions": passed}, *result_type(types), body.span)
+        return named_results(call, results, lambda: "ret")
 
     def _free_name(self) -> str:
         number = len(self.made)

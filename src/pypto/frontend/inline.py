@@ -13,6 +13,9 @@ from .errors import Suppressed
 from .scope import ScopeStack
 from .source import Source
 
+# What a parser has for each function that it is in, and finds again behind an expansion.
+_ITS_OWN = ("source", "closure", "scopes", "comments", "constructs", "rename_rebinds", "has_left")
+
 
 class InlineFunction:
     """A function kept as syntax until it is called by its bare name from a parsed body."""
@@ -92,15 +95,7 @@ def expand(parser: Any, function: InlineFunction, node: ast.Call) -> Expr:
         parser.type_error(f"Inline function '{name}' calls itself: inline functions cannot be recursive", node)
     is_statement = node is parser.statement_call  # the statements of the body set it anew
     arguments = [parser.expr(a) for a in node.args]
-    saved = (
-        parser.source,
-        parser.closure,
-        parser.scopes,
-        parser.comments,
-        parser.constructs,
-        parser.rename_rebinds,
-        parser.has_left,
-    )
+    saved = {name: getattr(parser, name) for name in _ITS_OWN}
     frame = InlineFrame()
     parser.inline_frames.append((name, frame))
     parser.source = function.source
@@ -124,15 +119,8 @@ def expand(parser: Any, function: InlineFunction, node: ast.Call) -> Expr:
                 lines = parser.source.error_lines() if lines is None else lines
                 error.source_lines = lines
         parser.inline_frames.pop()
-        (
-            parser.source,
-            parser.closure,
-            parser.scopes,
-            parser.comments,
-            parser.constructs,
-            parser.rename_rebinds,
-            parser.has_left,
-        ) = saved
+        for attribute, value in saved.items():
+            setattr(parser, attribute, value)
     if frame.value is None:
         if len(parser.errors) > known_errors:
             raise Suppressed  # the reason is reported already

@@ -1,12 +1,14 @@
-"""The result types of a call of a function of the program: symbolic dims of parameters become those of arguments."""
+"""The results of a call of a function of the program: their types, where symbolic dims of parameters become those of
+arguments, and how they get their names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .expr import Add, ConstInt, Expr, Mul, Neg, Sub, Var
+from .expr import Add, ConstInt, Expr, Mul, Neg, Sub, TupleGetItemExpr, Var
 from .mutator import IRMutator
+from .stmt import AssignStmt, EvalStmt, Stmt
 from .type import ShapedType, TupleType, Type, extent_equal
 
 
@@ -16,6 +18,28 @@ def holds_one_tuple(kind: Type) -> bool:
     (The type of a submit is a tuple of the results and the task id.)
     """
     return isinstance(kind, TupleType) and len(kind.types) == 2 and isinstance(kind.types[0], TupleType)
+
+
+def result_type(types: Sequence[Type]) -> tuple[Type, ...]:
+    """What a call of a function with these results takes for its type: nothing, the only one, or their tuple."""
+    return tuple(types) if len(types) < 2 else (TupleType(types),)
+
+
+def named_results(call: Any, results: Sequence[Var], whole: Callable[[], str]) -> list[Stmt]:
+    """A call whose results are these variables; ``whole``: gives the name of their tuple, if there are several."""
+    if not results:
+        return [EvalStmt(call, call.span)]
+    if len(results) == 1:
+        return [AssignStmt(results[0], call, call.span)]
+    return unpacked_results(call, results, whole())
+
+
+def unpacked_results(call: Any, results: Sequence[Var], whole: str) -> list[Stmt]:
+    """A call whose results come as a tuple of this name, however many there are."""
+    span = call.span
+    found = Var(whole, call.type, span)
+    items = (AssignStmt(var, TupleGetItemExpr(found, i, span), span) for i, var in enumerate(results))
+    return [AssignStmt(found, call, span), *items]
 
 
 def deduce_call_return_type(

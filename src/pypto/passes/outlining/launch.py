@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
+from ...ir.call_types import named_results, result_type, unpacked_results
+from ...ir.expr import Call, Expr, GlobalVar, Submit, Var
 from ...ir.names import base_name
 from ...ir.node import FrozenList
-from ...ir.stmt import AssignStmt, EvalStmt, Stmt
+from ...ir.stmt import Stmt
 from ...ir.tree import walk
 from ...ir.type import TASK_ID_TYPE, TupleType
 from ..errors import PassError
@@ -46,20 +47,16 @@ class Launch:
         """The launch and what unpacks its results."""
         span = self._span
         attrs = self._attrs(parameters)
-        types = [result.var.type for result in results]
+        variables = [result.var for result in results]
+        types = [var.type for var in variables]
         op = GlobalVar(name)
         if not self._is_task:
             if self._core_num is not None:
                 attrs["core_num"] = self._core_num
                 if self._sync_start:
                     attrs["sync_start"] = True
-            kind = () if not types else (types[0] if len(types) == 1 else TupleType(types),)
-            call = Call(op, parameters.args, {}, attrs, *kind, span)
-            if not results:
-                return [EvalStmt(call, span)]
-            if len(results) == 1:
-                return [AssignStmt(results[0].var, call, span)]
-            return self._unpacked(call, [result.var for result in results], names)
+            call = Call(op, parameters.args, {}, attrs, *result_type(types), span)
+            return named_results(call, variables, lambda: names.fresh("ret", "tmp"))
         task = self._task_id_var
         if task is None:
             task = Var(names.fresh("tid", "ssa"), TASK_ID_TYPE, span)
@@ -76,15 +73,7 @@ class Launch:
             allow_early_resolve=self._early,
             predicate=self._predicate,
         )
-        return self._unpacked(submit, [*(result.var for result in results), task], names)
-
-    def _unpacked(self, launch: Any, variables: Sequence[Var], names: NameSupply) -> list[Stmt]:
-        span = self._span
-        whole = Var(names.fresh("ret", "tmp"), launch.type, span)
-        return [
-            AssignStmt(whole, launch, span),
-            *(AssignStmt(var, TupleGetItemExpr(whole, i, span), span) for i, var in enumerate(variables)),
-        ]
+        return unpacked_results(submit, [*variables, task], names.fresh("ret", "tmp"))
 
     def _attrs(self, parameters: Parameters) -> dict[str, Any]:
         attrs: dict[str, Any] = {}
