@@ -20,18 +20,12 @@ from tests.differential import emitted
 from tests.differential.emitted import check
 
 from pypto.runtime.build import CompileFailed
-from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.emitted import EmittedCode, EmittedProgram
 
 PARTS = 4
 
 
-@pytest.fixture(autouse=True)
-def compiler() -> None:
-    try:
-        find_compiler()
-    except CompilerNotFound as error:
-        pytest.skip(f"emitted code is C++, and there is no compiler: {error}")
+pytestmark = pytest.mark.usefixtures("cpp_compiler")
 
 
 def test_what_is_left_out() -> None:

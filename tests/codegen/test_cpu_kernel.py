@@ -19,7 +19,6 @@ from pypto.ir.program import Function
 from pypto.ir.stmt import ForStmt, SeqStmts, YieldStmt
 from pypto.ops.registry import REGISTRY
 from pypto.runtime import RunConfig
-from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.emitted import EmittedProgram
 from pypto.runtime.errors import ProgramError
 from pypto.runtime.host_executor import RunOptions
@@ -240,7 +239,7 @@ def summed_in_numpy(a: Any, b: Any, how: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("how", ["plain", "first", "two", "old", "exchange", "factor"])
-def test_a_product_is_added_to_the_carry_unless_somebody_needs_what_it_was(how: str) -> None:
+def test_a_product_is_added_to_the_carry_unless_somebody_needs_what_it_was(how: str, cpp_compiler: Any) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((16, 64), (64, 16)))
     c, d = (np.zeros((16, 16), np.float32) for _ in range(2))
@@ -342,11 +341,7 @@ class Triangles:
         return y
 
 
-def test_an_error_in_numpy_names_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    try:
-        find_compiler()
-    except CompilerNotFound as error:
-        pytest.skip(str(error))
+def test_an_error_in_numpy_names_the_users_line(monkeypatch: pytest.MonkeyPatch, cpp_compiler: Any) -> None:
     program = EmittedProgram(ir.PassManager().run_passes(Triangles), "main", native=True)
     assert program.notes and "tile.tri" in program.notes[0]
     y = np.zeros((16, 32), np.float32)

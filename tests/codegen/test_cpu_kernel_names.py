@@ -9,7 +9,6 @@ import pytest
 import pypto.language as pl
 from pypto import ir
 from pypto.ops.values import ArrayValue
-from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.emitted import EmittedCode, EmittedProgram
 from pypto.runtime.interpreted_kernels import _InterpretedKernel
 from pypto.runtime.interpreter import Interpreter
@@ -271,11 +270,7 @@ CASES: dict[str, tuple[str, bool, float, float]] = {
 
 
 @pytest.fixture(scope="module")
-def programs() -> dict[str, EmittedProgram]:
-    try:
-        find_compiler()
-    except CompilerNotFound as error:
-        pytest.skip(str(error))
+def programs(cpp_compiler: Any) -> dict[str, EmittedProgram]:
     codes = [EmittedCode(ir.PassManager().run_passes(parsed(case)), "main") for case in CASES]
     return dict(zip(CASES, EmittedProgram.build_all(codes, native=True), strict=True))
 

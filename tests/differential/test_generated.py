@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from pypto.ir.mutator import IRMutator
 from pypto.ops.registry import call
 from pypto.passes.base import FunctionPass
-from pypto.runtime.compilers import CompilerNotFound, find_compiler
 
 from .backend import STREAM, uniform_backend
 from .explore import emitted, explore, shrink
@@ -36,12 +35,9 @@ def test_generated_programs_keep_their_meaning(chunk: int) -> None:
         pytest.fail(shrink(checker, found[0], CHUNK, seconds=20).report(), pytrace=False)
 
 
+@pytest.mark.usefixtures("cpp_compiler")
 def test_generated_programs_as_emitted_code() -> None:
     """With kernels in the interpreter, and with native ones; nearly all have a native form."""
-    try:
-        find_compiler()
-    except CompilerNotFound as error:
-        pytest.skip(f"emitted code is C++, and there is no compiler: {error}")
     report = emitted(77, 60, native=True, kernel_flags=QUICK)
     assert not report.faults, "\n".join(f"{f.text}\n{f.code}\n{f}" for f in report.faults[:2])
     assert report.emitted >= 40, report.refused

@@ -13,7 +13,6 @@ import pypto.language as pl
 from pypto import ir
 from pypto.analysis.overwrites import narrowing_of
 from pypto.ops.values import ArrayValue, Buffer
-from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.emitted import EmittedProgram
 from pypto.runtime.errors import ProgramError
 from pypto.runtime.host_executor import RunOptions
@@ -28,12 +27,7 @@ OPTIONS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def compiler() -> None:
-    try:
-        find_compiler()
-    except CompilerNotFound as error:
-        pytest.skip(f"emitted code is C++, and there is no compiler: {error}")
+pytestmark = pytest.mark.usefixtures("cpp_compiler")
 
 
 def copies(values: list[Any]) -> list[Any]:

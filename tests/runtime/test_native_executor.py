@@ -30,13 +30,7 @@ NATIVE = RunConfig(executor="native", workers=2)
 INTERPRETER = RunConfig(executor="interpreter")
 
 
-@pytest.fixture(autouse=True)
-def compiler(monkeypatch):
-    monkeypatch.delenv("PYPTO_EXECUTOR", raising=False)
-    try:
-        find_compiler()
-    except CompilerNotFound as error:
-        pytest.skip(f"native runs need a C++ compiler: {error}")
+pytestmark = pytest.mark.usefixtures("usual_executor")
 
 
 N = pl.dynamic("N")

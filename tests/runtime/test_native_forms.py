@@ -9,19 +9,11 @@ import pypto.language as pl
 from pypto import ir
 from pypto.ops.numpy_types import numpy_dtype
 from pypto.runtime import RunConfig
-from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.errors import ProgramError
 from pypto.runtime.host_executor import RunOptions
 from pypto.runtime.native_executor import NotNative
 
-
-@pytest.fixture(autouse=True)
-def compiler(monkeypatch):
-    monkeypatch.delenv("PYPTO_EXECUTOR", raising=False)
-    try:
-        find_compiler()
-    except CompilerNotFound as error:
-        pytest.skip(f"native runs need a C++ compiler: {error}")
+pytestmark = pytest.mark.usefixtures("usual_executor")
 
 
 KERNELS = {

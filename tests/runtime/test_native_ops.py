@@ -41,7 +41,6 @@ from pypto.ir.expr import ConstInt, Expr, MakeTuple, index_const
 from pypto.ir.type import ScalarType, ShapedType, TensorType
 from pypto.ops.definition import REQUIRED, OpDef
 from pypto.ops.registry import REGISTRY
-from pypto.runtime.compilers import CompilerNotFound, find_compiler
 
 CASES = int(os.environ.get("PYPTO_NATIVE_CASES", "4"))  # of each operation
 DTYPES = [D.FP32, D.FP32, D.FP16, D.BF16, D.INT32, D.INT16, D.INT8, D.UINT8, D.UINT16, D.UINT32, D.INT64, D.UINT64]
@@ -221,11 +220,7 @@ def drawn(name: str, count: int = CASES) -> list[Case]:
 
 
 @pytest.fixture(scope="module")
-def everything() -> tuple[Native, dict[str, list[Case]]]:
-    try:
-        find_compiler()
-    except CompilerNotFound as error:
-        pytest.skip(str(error))
+def everything(cpp_compiler: Any) -> tuple[Native, dict[str, list[Case]]]:
     cases = {name: drawn(name) for name in NAMES}
     return Native([case.function for found in cases.values() for case in found]), cases
 
@@ -422,7 +417,7 @@ BUILDERS = [
 
 
 @pytest.fixture(scope="module")
-def handmade() -> tuple[Native, dict[str, Builder]]:
+def handmade(cpp_compiler: Any) -> tuple[Native, dict[str, Builder]]:
     builders = {make.__name__: make(make.__name__) for make in BUILDERS}
     return Native([b.function() for b in builders.values()]), builders
 
@@ -450,7 +445,7 @@ EXACT, ROUNDED = 150, 50
 
 
 @pytest.fixture(scope="module")
-def chains() -> tuple[Native, list[Chain]]:
+def chains(cpp_compiler: Any) -> tuple[Native, list[Chain]]:
     made = [Chain(f"chain_{seed}", seed, exact=seed < EXACT) for seed in range(EXACT + ROUNDED)]
     # Long rows of large tensors are done by parts: here all of 64 columns and more.
     with mock.patch.multiple(rows, _FAR_BYTES=0, _LONG_ROW=64, _PART=16, _STREAMED_BYTES=0, _STREAMED_PART=24):

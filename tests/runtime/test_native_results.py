@@ -13,7 +13,6 @@ import pypto.language as pl
 from pypto import ir
 from pypto.codegen.host import orchestration_text
 from pypto.runtime import RunConfig
-from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.native_executor import NotNative
 
 TENSOR = "pl.Tensor[[16, 32], pl.FP32]"
@@ -102,13 +101,7 @@ return f""",
 }
 
 
-@pytest.fixture(autouse=True)
-def compiler(monkeypatch):
-    monkeypatch.delenv("PYPTO_EXECUTOR", raising=False)
-    try:
-        find_compiler()
-    except CompilerNotFound as error:
-        pytest.skip(f"native runs need a C++ compiler: {error}")
+pytestmark = pytest.mark.usefixtures("usual_executor")
 
 
 def compiled(tmp_path, body, attributes=""):

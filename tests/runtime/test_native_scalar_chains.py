@@ -16,7 +16,6 @@ from pypto.ir.enums import ParamDirection
 from pypto.ir.expr import ConstInt, Expr
 from pypto.ir.type import ScalarType, TensorType
 from pypto.ops.numpy_types import numpy_dtype
-from pypto.runtime.compilers import CompilerNotFound, find_compiler
 
 INTEGERS = [D.INT8, D.INT16, D.INT32, D.INT64, D.INDEX, D.UINT8, D.UINT16, D.UINT32, D.UINT64]
 FLOATS = [D.FP32, D.FP16, D.BF16]
@@ -94,11 +93,7 @@ class Scalars:
 
 
 @pytest.fixture(scope="module")
-def kernels() -> tuple[Native, list[Scalars]]:
-    try:
-        find_compiler()
-    except CompilerNotFound as error:
-        pytest.skip(str(error))
+def kernels(cpp_compiler: Any) -> tuple[Native, list[Scalars]]:
     made = [Scalars(seed) for seed in range(KERNELS)]
     return Native([k.function for k in made], flags=("-O1", "-ffp-contract=off")), made
 

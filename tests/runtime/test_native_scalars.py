@@ -12,7 +12,6 @@ import pypto.language as pl
 from pypto import ir
 from pypto.ops.numpy_types import numpy_dtype
 from pypto.runtime import RunConfig
-from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.errors import ProgramError
 
 SIGNED = ["INT8", "INT16", "INT32", "INT64", "INDEX"]
@@ -28,12 +27,7 @@ REALS = ["a / d", "a // d", "a % d", "(a * b + c) / d", "a * #0.1", "(a + #0.1) 
 SEEN = ["a + b > c", "a * b < a", "(a - b) == c"]
 
 
-@pytest.fixture(autouse=True)
-def compiler():
-    try:
-        find_compiler()
-    except CompilerNotFound as error:
-        pytest.skip(f"native runs need a C++ compiler: {error}")
+pytestmark = pytest.mark.usefixtures("cpp_compiler")
 
 
 @pytest.fixture(params=["kernel", "orchestration"])

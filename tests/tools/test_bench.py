@@ -7,7 +7,6 @@ import textwrap
 import pytest
 from typer.testing import CliRunner
 
-from pypto.runtime.compilers import CompilerNotFound, find_compiler
 from pypto.runtime.task_records import RunRecord, TaskRecord
 from pypto.tools.bench import kernel_times
 from pypto.tools.cli import app
@@ -48,11 +47,7 @@ def run(*args):
     return result.output
 
 
-def test_native_times_and_a_trace(program, tmp_path):
-    try:
-        find_compiler()
-    except CompilerNotFound as error:
-        pytest.skip(f"native runs need a C++ compiler: {error}")
+def test_native_times_and_a_trace(program, tmp_path, cpp_compiler):
     text = run(program, "--entry", "bands", "--rounds", 3, "--workers", 1, "--trace", tmp_path / "trace")
     assert "bands (@pl.jit), by the native executor" in text
     assert re.search(r"3 calls: median [\d.]+ ms, best [\d.]+ ms, slowest [\d.]+ ms; 4 tasks", text)

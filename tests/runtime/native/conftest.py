@@ -5,14 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pypto.runtime.compilers import CompilerNotFound, find_compiler
-
 sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)
-def compiler():
-    try:
-        find_compiler()
-    except CompilerNotFound as error:
-        pytest.skip(f"the task runtime is C++, and there is no compiler: {error}")
+def compiler(cpp_compiler):
+    """All of these run C++."""
